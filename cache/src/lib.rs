@@ -1,0 +1,1 @@
+//! The detoast cache: values by identity, one load for many waiters

@@ -1,0 +1,2 @@
+//! The toastrack command.
+fn main() {}

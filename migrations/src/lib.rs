@@ -1,0 +1,1 @@
+//! The schema toastrack: types, casts, operators, functions; install and column changes

@@ -1,0 +1,1 @@
+//! References, chunks, segments: the content-addressed, log-structured chunk store

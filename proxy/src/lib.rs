@@ -1,0 +1,1 @@
+//! Sockets, sessions, interception, resolver

@@ -1,0 +1,1 @@
+//! The Postgres-protocol endpoint that answers `toastrack.detoast` for the server.

@@ -1,0 +1,1 @@
+//! Which parameters and literals of a statement go straight into offloaded columns

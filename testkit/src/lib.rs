@@ -1,0 +1,1 @@
+//! Private Postgres clusters and scripted frontends for tests and the demo

@@ -1,0 +1,1 @@
+//! Postgres values as bytes: canonical jsonb, bytea text, array elements, COPY escapes

@@ -1,0 +1,1 @@
+//! Bytes to messages of the Postgres frontend/backend protocol and back; no sockets
