@@ -1,5 +1,7 @@
 //! Private clusters start, differ, restart on their port, and leave nothing behind.
 
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
