@@ -1,1 +1,29 @@
-//! Bytes to messages of the Postgres frontend/backend protocol and back; no sockets
+//! Bytes to messages of the Postgres frontend/backend protocol, version 3, and back; no sockets.
+//!
+//! Owns:       nothing; every view borrows the bytes it was parsed from.
+//! Promises:   a view exists only for a body that it consumes exactly, so later walks cannot fail;
+//!             an encoder leaves a whole frame in the output, or the output as it was.
+//! Invariants: S6 what is not replaced is copied byte for byte. S9 no input panics, and no
+//!             allocation is sized by a length that was not checked against bytes already here.
+//! Fails:      [`FrameError`] before a frame is buffered, [`MessageError`] inside a whole frame,
+//!             [`EncodeError`] while writing; each names what was observed.
+//! Format:     <https://www.postgresql.org/docs/15/protocol-message-formats.html>
+//! Proof:      `tests.rs` beside each module, `tests/wire_bugs.rs`, `tests/properties.rs`
+
+mod error;
+mod fields;
+mod formats;
+mod reader;
+mod writer;
+
+pub mod backend;
+pub mod frame;
+pub mod frontend;
+pub mod startup;
+
+pub use error::{Direction, EncodeError, FrameError, MessageError};
+pub use fields::Fields;
+pub use formats::{FORMAT_BINARY, FORMAT_TEXT, Formats};
+pub use frame::{Header, backend_header, frontend_header, tag};
+pub use startup::{Startup, StartupMessage, parse_startup};
+pub use writer::encode_frame;
