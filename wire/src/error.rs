@@ -26,6 +26,9 @@ impl fmt::Display for Direction {
 }
 
 /// A frame that must not be buffered. The stream has lost its place, so the connection ends.
+///
+/// Postgres tells the client of an unknown tag and of a wrong start-up layout (FATAL), and hangs
+/// up without a word on a wrong length; [`FrameError::is_silent`] says which.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The tag byte is no message of that direction.
@@ -73,6 +76,17 @@ pub enum FrameError {
 }
 
 impl FrameError {
+    /// Whether Postgres, where a frontend sends this, hangs up without an ErrorResponse.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        match self {
+            Self::LengthTooSmall { .. }
+            | Self::LengthTooLarge { .. }
+            | Self::StartupLength { .. } => true,
+            Self::UnknownTag { .. } | Self::StartupLayout => false,
+        }
+    }
+
     /// The SQLSTATE to report.
     #[must_use]
     pub fn sqlstate(&self) -> &'static str {

@@ -258,7 +258,9 @@ pub fn encode_query(out: &mut Vec<u8>, text: &[u8]) -> Result<(), EncodeError> {
     Ok(())
 }
 
-/// Checks the body of a message that has none: Sync, Flush, Terminate, CopyDone.
+/// Checks the body of a message that has none, such as Sync, Flush or CopyDone.
+///
+/// Not for Terminate: Postgres leaves without reading what it carries.
 ///
 /// # Errors
 /// When there are bytes; they are never the start of another message.

@@ -21,9 +21,15 @@ pub mod frame;
 pub mod frontend;
 pub mod startup;
 
+pub use backend::{
+    Authentication, BackendKeyData, CommandComplete, CopyResponse, DataRow, ErrorBuilder,
+    ErrorFields, FieldView, NotificationResponse, ParameterDescription, ParameterStatus,
+    RowDescription, RowWriter, Severity,
+};
 pub use error::{Direction, EncodeError, FrameError, MessageError};
 pub use fields::Fields;
 pub use formats::{FORMAT_BINARY, FORMAT_TEXT, Formats};
 pub use frame::{Header, backend_header, frontend_header, tag};
+pub use frontend::{Bind, Close, Describe, Execute, Parse, Query, Target};
 pub use startup::{Startup, StartupMessage, parse_startup};
 pub use writer::encode_frame;

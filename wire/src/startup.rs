@@ -6,8 +6,8 @@
 
 use crate::error::{EncodeError, FrameError};
 
-/// Largest length field taken. Postgres itself stops at 10,004 and closes without a word; by
-/// passing on what is somewhat larger, a client sees exactly what its server does.
+/// Largest length field taken. Postgres itself takes 10,004 and closes without a word at 10,005;
+/// by passing on what is somewhat larger, a client sees exactly what its server does.
 pub const STARTUP_LIMIT: u32 = 65_536;
 
 /// Protocol 3.0, as the packet has it: major in the high 16 bits, minor in the low.
@@ -49,7 +49,9 @@ pub struct StartupMessage<'a> {
 }
 
 impl<'a> StartupMessage<'a> {
-    /// Requested major version. Only 3 has parameters that mean anything here.
+    /// Requested major version. Only 3 has parameters that mean anything here. To any other a
+    /// server answers with an error, and to one below 3 with one that has no frame of today's
+    /// kind, so that the answer is to be relayed as bytes until the connection ends.
     #[must_use]
     pub fn major(&self) -> u16 {
         (self.protocol >> 16) as u16
