@@ -27,6 +27,10 @@ impl<'a> Parse<'a> {
     ///
     /// # Errors
     /// When the body is not exactly a Parse.
+    #[expect(
+        clippy::self_named_constructors,
+        reason = "every view is read with `parse`, the one of this name too"
+    )]
     pub fn parse(body: &'a [u8]) -> Result<Self, MessageError> {
         let mut reader = Reader::new("Parse", body);
         let name = reader.cstr("statement name")?;

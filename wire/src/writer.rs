@@ -41,19 +41,36 @@ impl<'o> OpenFrame<'o> {
         tag: u8,
         expected_body: usize,
     ) -> Result<Self, EncodeError> {
-        let limit = frame::length_limit(direction, tag).unwrap_or(0) as usize;
+        let frame = Self::open(out, direction, tag);
+        frame.check_room(expected_body)?;
+        frame.out.reserve(expected_body);
+        Ok(frame)
+    }
+
+    /// A frame that holds two bytes so far; there is no message without room for them.
+    #[inline]
+    pub(crate) fn begin_with(
+        out: &'o mut Vec<u8>,
+        direction: Direction,
+        tag: u8,
+        first: [u8; 2],
+    ) -> Self {
+        let frame = Self::open(out, direction, tag);
+        frame.out.extend_from_slice(&first);
+        frame
+    }
+
+    #[inline]
+    fn open(out: &'o mut Vec<u8>, direction: Direction, tag: u8) -> Self {
         let start = out.len();
-        let frame = Self {
+        out.extend_from_slice(&[tag, 0, 0, 0, 0]);
+        Self {
             out,
             start,
-            limit,
+            limit: frame::length_limit(direction, tag).unwrap_or(0) as usize,
             tag,
             finished: false,
-        };
-        frame.check(4usize.saturating_add(expected_body))?;
-        frame.out.reserve(frame::HEADER_LEN + expected_body);
-        frame.out.extend_from_slice(&[tag, 0, 0, 0, 0]);
-        Ok(frame)
+        }
     }
 
     /// Value the length field would have now.
@@ -61,8 +78,10 @@ impl<'o> OpenFrame<'o> {
         self.out.len() - self.start - 1
     }
 
+    /// Refuses `more` bytes that would not fit, before anybody produces them.
     #[inline]
-    fn check(&self, length: usize) -> Result<(), EncodeError> {
+    fn check_room(&self, more: usize) -> Result<(), EncodeError> {
+        let length = self.length().saturating_add(more);
         if length <= self.limit {
             Ok(())
         } else {
@@ -72,12 +91,6 @@ impl<'o> OpenFrame<'o> {
                 limit: self.limit,
             })
         }
-    }
-
-    /// Refuses `more` bytes that would not fit, before anybody produces them.
-    #[inline]
-    pub(crate) fn check_room(&self, more: usize) -> Result<(), EncodeError> {
-        self.check(self.length().saturating_add(more))
     }
 
     #[inline]
@@ -123,30 +136,28 @@ impl<'o> OpenFrame<'o> {
         Ok(())
     }
 
-    /// The length of a value that follows in pieces.
+    /// The length of a value that follows, for which there is room within the limit. No memory
+    /// is taken for it yet: the bytes are not here.
     #[inline]
     pub(crate) fn push_value_length(&mut self, len: usize) -> Result<(), EncodeError> {
         self.check_room(len.saturating_add(4))?;
         // The limit keeps every length below 2^31.
-        self.push(&(len as u32).to_be_bytes())
+        self.out.extend_from_slice(&(len as u32).to_be_bytes());
+        Ok(())
     }
 
     /// A value behind its length.
     #[inline]
     pub(crate) fn push_value(&mut self, value: &[u8]) -> Result<(), EncodeError> {
         self.push_value_length(value.len())?;
-        self.push(value)
+        self.out.extend_from_slice(value);
+        Ok(())
     }
 
     /// NULL: a length of -1 and no bytes.
     #[inline]
     pub(crate) fn push_null(&mut self) -> Result<(), EncodeError> {
         self.push(&(-1i32).to_be_bytes())
-    }
-
-    /// Makes room for `more` bytes at once.
-    pub(crate) fn reserve(&mut self, more: usize) {
-        self.out.reserve(more);
     }
 
     /// Writes the length; the frame stays.

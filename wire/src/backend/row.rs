@@ -92,18 +92,15 @@ pub struct RowWriter<'o> {
 
 impl<'o> RowWriter<'o> {
     /// Begins a row of `columns` values.
-    ///
-    /// # Errors
-    /// None today; the signature is that of the other steps.
-    pub fn begin(out: &'o mut Vec<u8>, columns: u16) -> Result<Self, EncodeError> {
-        let mut frame = OpenFrame::begin(out, Direction::Backend, DATA_ROW, 2)?;
-        frame.push(&columns.to_be_bytes())?;
-        Ok(Self {
-            frame,
+    #[must_use]
+    pub fn begin(out: &'o mut Vec<u8>, columns: u16) -> Self {
+        let first = columns.to_be_bytes();
+        Self {
+            frame: OpenFrame::begin_with(out, Direction::Backend, DATA_ROW, first),
             announced: columns,
             written: 0,
             open: None,
-        })
+        }
     }
 
     /// Writes NULL.
@@ -134,7 +131,6 @@ impl<'o> RowWriter<'o> {
     pub fn begin_field(&mut self, len: usize) -> Result<(), EncodeError> {
         self.next_column()?;
         self.frame.push_value_length(len)?;
-        self.frame.reserve(len);
         self.open = Some((len, 0));
         Ok(())
     }
