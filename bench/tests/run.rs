@@ -7,22 +7,22 @@ use serde_json::Value;
 
 /// Runs the benchmark and returns its JSON lines.
 fn bench(arguments: &[&str]) -> Vec<Value> {
-    let directory = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let json = directory.path().join("out.jsonl");
     let output = Command::new(env!("CARGO_BIN_EXE_toastrack-bench"))
         .args(arguments)
         .args(["--shared-buffers", "32MB", "--rounds", "2", "--json"])
         .arg(&json)
         .output()
-        .unwrap();
+        .expect("the binary runs");
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let text = std::fs::read_to_string(&json).unwrap();
+    let text = std::fs::read_to_string(&json).expect("--json writes a file");
     text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| serde_json::from_str(line).expect("each line is JSON"))
         .collect()
 }
 
