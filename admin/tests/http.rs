@@ -1,5 +1,7 @@
 //! The admin API over real sockets, spoken byte by byte so that also wrong requests can be sent.
 
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
