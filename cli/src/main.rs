@@ -1,2 +1,31 @@
-//! The toastrack command.
-fn main() {}
+//! The `toastrack` command.
+//!
+//! Exit codes: 0 done, 1 failed, 2 used wrongly.
+
+mod args;
+mod commands;
+mod config;
+mod database;
+mod error;
+mod load;
+mod output;
+mod secret;
+mod table;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::Cli;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match commands::run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("toastrack: {error}");
+            error.exit_code()
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The command line.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{CompletionsArgs, ConfigArgs, LoadArgs};
+
+/// Keeps large column values out of PostgreSQL's rows, and gives them back on every read.
+///
+/// Toastrack stands between an application and an unmodified PostgreSQL server.
+#[derive(Debug, Parser)]
+#[command(name = "toastrack", version, propagate_version = true)]
+#[command(after_help = "\
+Examples:
+  toastrack demo                                        see it work, on a private server
+  toastrack install --database postgres://localhost/app
+  toastrack offload docs.body --database postgres://localhost/app
+  toastrack serve --config /etc/toastrack.toml
+
+Exit codes: 0 done, 1 failed, 2 used wrongly.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Report every problem of a configuration file
+    #[command(after_help = "\
+Examples:
+  toastrack check-config /etc/toastrack.toml")]
+    CheckConfig(ConfigArgs),
+    /// Print the configuration that `serve` would use, defaults included, secrets hidden
+    #[command(after_help = "\
+Examples:
+  toastrack print-config                     the defaults
+  toastrack print-config /etc/toastrack.toml")]
+    PrintConfig(ConfigArgs),
+    /// Load documents from files into a table
+    #[command(after_help = "\
+Examples:
+  toastrack load --database postgres://localhost/app --table docs --from ./pages
+  toastrack load --database postgres://localhost:6432/app --table docs --from feed.jsonl
+
+Makes the table if there is none: path, kind, and one of body (text), data (jsonb)
+and raw (bytea) by what the file is. A directory is taken with all below it; a .jsonl
+file gives one row a line, a .json file that holds an array one row an element.
+Everything is loaded in one transaction, unless --batch is given.")]
+    Load(LoadArgs),
+    /// Print the completions of a shell
+    #[command(after_help = "\
+Examples:
+  toastrack completions bash > /etc/bash_completion.d/toastrack
+  toastrack completions zsh > ~/.zfunc/_toastrack")]
+    Completions(CompletionsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    /// The definitions hold together, by clap's own checks.
+    #[test]
+    fn definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// The help names every command, and each command has a description and at least
+    /// one example that calls it by its name.
+    #[test]
+    fn every_command_has_examples() {
+        let mut cli = Cli::command();
+        let help = cli.render_long_help().to_string();
+        let own = cli
+            .get_subcommands()
+            .filter(|command| command.get_name() != "help");
+        for command in own {
+            let name = command.get_name();
+            assert!(
+                help.contains(&format!("\n  {name} ")),
+                "{name} is not in the help"
+            );
+            assert!(command.get_about().is_some(), "{name} has no description");
+            let after = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            let call = format!("\n  toastrack {name}");
+            assert!(
+                after.contains("Examples:") && after.contains(&call),
+                "{name}: {after}"
+            );
+        }
+    }
+
+    /// Every example on the help pages is a command line that clap accepts.
+    #[test]
+    fn examples_parse() {
+        let cli = Cli::command();
+        let pages = cli
+            .get_subcommands()
+            .chain([&cli])
+            .filter_map(|command| command.get_after_help());
+        let mut seen = 0;
+        for page in pages.map(ToString::to_string) {
+            for line in page.lines().filter(|line| line.starts_with("  toastrack ")) {
+                // What stands behind two blanks is a remark, behind `>` for the shell.
+                let line = line.trim_start();
+                let line = line.split("  ").next().unwrap_or(line);
+                let line = line.split(" > ").next().unwrap_or(line);
+                let words = line.split_whitespace().map(|word| word.trim_matches('\''));
+                if let Err(error) = Cli::try_parse_from(words) {
+                    panic!("{line}: {error}");
+                }
+                seen += 1;
+            }
+        }
+        assert!(seen >= 10, "{seen}");
+    }
+}

@@ -1,0 +1,133 @@
+//! The configuration as `print-config` shows it: every key, secrets as `***`.
+
+use std::fmt;
+use std::path::Path;
+
+use toml::Value;
+
+use super::{Compression, Config, LogFormat, ResolverListen, ServerLocation};
+use crate::units::{ByteSize, Span};
+
+impl fmt::Display for ServerLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ServerLocation::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            ServerLocation::Tcp(host, port) => write!(f, "{host}:{port}"),
+            ServerLocation::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for ResolverListen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ResolverListen::Tcp(address) => write!(f, "{address}"),
+            ResolverListen::Unix { directory, port } => {
+                write!(f, "unix:{}:{port}", directory.display())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Config {
+    /// TOML that reads back as the same configuration (but for a `password`, which
+    /// is shown as `***`). Keys without a value stand in a comment.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (listen, store, limits) = (&self.listen, &self.store, &self.limits);
+        let mut out = Printer { f, first: true };
+
+        out.section("listen")?;
+        out.text("address", listen.address)?;
+        out.path("unix_socket", listen.unix_socket.as_deref())?;
+        out.value("allow_remote", listen.allow_remote)?;
+
+        out.section("server")?;
+        out.text("address", &self.server.address)?;
+        out.value("allow_remote", self.server.allow_remote)?;
+
+        out.section("control")?;
+        out.text("user", &self.control.user)?;
+        match (&self.control.password, &self.control.password_file) {
+            (Some(secret), None) => out.text("password", secret)?,
+            _ => out.absent("password")?,
+        }
+        out.path("password_file", self.control.password_file.as_deref())?;
+
+        out.section("store")?;
+        out.path("directory", Some(&store.directory))?;
+        out.text("segment_size", ByteSize(store.segment_size))?;
+        match &store.server_group {
+            Some(group) => out.text("server_group", &group.name)?,
+            None => out.absent("server_group")?,
+        }
+        let compression = match store.compression {
+            Compression::Lz4 => "lz4",
+            Compression::None => "none",
+        };
+        out.text("compression", compression)?;
+        out.value("min_saving_percent", store.min_saving_percent)?;
+        out.value("dedup_entries", store.dedup_entries as i64)?;
+
+        out.section("offload")?;
+        out.text("threshold", ByteSize(u64::from(self.offload.threshold)))?;
+
+        out.section("cache")?;
+        out.text("size", ByteSize(self.cache.size))?;
+
+        out.section("resolver")?;
+        out.text("listen", &self.resolver.listen)?;
+        out.path("secret_file", Some(&self.resolver.secret_file))?;
+        out.value("allow_remote", self.resolver.allow_remote)?;
+
+        out.section("admin")?;
+        out.text("address", self.admin.address)?;
+        out.path("token_file", Some(&self.admin.token_file))?;
+        out.value("allow_remote", self.admin.allow_remote)?;
+
+        out.section("limits")?;
+        out.value("max_sessions", limits.max_sessions as i64)?;
+        out.text("startup_timeout", Span(limits.startup_timeout))?;
+        out.text("drain_timeout", Span(limits.drain_timeout))?;
+
+        out.section("log")?;
+        out.text("level", &self.log.level)?;
+        let format = match self.log.format {
+            LogFormat::Text => "text",
+            LogFormat::Json => "json",
+        };
+        out.text("format", format)
+    }
+}
+
+struct Printer<'a, 'b> {
+    f: &'a mut fmt::Formatter<'b>,
+    first: bool,
+}
+
+impl Printer<'_, '_> {
+    fn section(&mut self, name: &str) -> fmt::Result {
+        if !std::mem::take(&mut self.first) {
+            writeln!(self.f)?;
+        }
+        writeln!(self.f, "[{name}]")
+    }
+
+    fn value(&mut self, key: &str, value: impl Into<Value>) -> fmt::Result {
+        writeln!(self.f, "{key} = {}", value.into())
+    }
+
+    fn text(&mut self, key: &str, value: impl fmt::Display) -> fmt::Result {
+        self.value(key, value.to_string())
+    }
+
+    fn path(&mut self, key: &str, path: Option<&Path>) -> fmt::Result {
+        match path {
+            Some(path) => self.text(key, path.display()),
+            None => self.absent(key),
+        }
+    }
+
+    fn absent(&mut self, key: &str) -> fmt::Result {
+        writeln!(self.f, "# {key} is not set")
+    }
+}

@@ -1,0 +1,491 @@
+//! From the raw configuration to the validated one, collecting every problem.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use toml::Value;
+use tracing_subscriber::EnvFilter;
+
+use super::raw::{RawConfig, Unknown};
+use super::{
+    Admin, Cache, Compression, Config, Control, Group, Limits, Listen, Log, LogFormat, Offload,
+    Problem, Resolver, ResolverListen, Server, ServerLocation, Source, Store,
+};
+use crate::secret::Secret;
+use crate::units::{ByteSize, Span};
+
+const MIB: u64 = 1 << 20;
+const DEFAULT_STORE_DIRECTORY: &str = "/var/lib/toastrack";
+const DEFAULT_RESOLVER_PORT: u16 = 6434;
+
+/// Checks every key, and gives the configuration or all problems.
+pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Vec<Problem>> {
+    let mut problems = Vec::new();
+    let check = |name| Section {
+        name,
+        problems: Vec::new(),
+    };
+    for name in raw.unknown.keys() {
+        problems.push(Problem {
+            key: name.clone(),
+            message: "there is no such section".to_owned(),
+        });
+    }
+
+    let mut section = check("listen");
+    let address = section.take("address", raw.listen.address, loopback(6432), parsed);
+    let unix_socket = section.optional("unix_socket", raw.listen.unix_socket, absolute_path);
+    let allow_remote = section.take("allow_remote", raw.listen.allow_remote, false, boolean);
+    section.check_remote(
+        "address",
+        &address,
+        address.ip().is_loopback(),
+        allow_remote,
+    );
+    section.finish(raw.listen.unknown, &mut problems);
+    let listen = Listen {
+        address,
+        unix_socket,
+        allow_remote,
+    };
+
+    let mut section = check("server");
+    let default = ServerLocation::Tcp("127.0.0.1".to_owned(), 5432);
+    let address = section.take("address", raw.server.address, default, server_location);
+    let allow_remote = section.take("allow_remote", raw.server.allow_remote, false, boolean);
+    section.check_remote("address", &address, address.is_local(), allow_remote);
+    section.finish(raw.server.unknown, &mut problems);
+    let server = Server {
+        address,
+        allow_remote,
+    };
+
+    let mut section = check("control");
+    let control = section.control(
+        raw.control.user,
+        raw.control.password,
+        raw.control.password_file,
+        source,
+    );
+    section.finish(raw.control.unknown, &mut problems);
+
+    let mut section = check("store");
+    let store = Store {
+        directory: section.take(
+            "directory",
+            raw.store.directory,
+            PathBuf::from(DEFAULT_STORE_DIRECTORY),
+            absolute_path,
+        ),
+        segment_size: section.take("segment_size", raw.store.segment_size, 256 * MIB, |value| {
+            size(value, 64 << 10..=2048 * MIB)
+        }),
+        server_group: section.optional("server_group", raw.store.server_group, |value| {
+            group(value, source)
+        }),
+        compression: section.take(
+            "compression",
+            raw.store.compression,
+            Compression::Lz4,
+            |value| {
+                one_of(
+                    value,
+                    &[("lz4", Compression::Lz4), ("none", Compression::None)],
+                )
+            },
+        ),
+        min_saving_percent: section.take(
+            "min_saving_percent",
+            raw.store.min_saving_percent,
+            12.5,
+            |value| number(value, 0.0..=95.0),
+        ),
+        dedup_entries: section.take(
+            "dedup_entries",
+            raw.store.dedup_entries,
+            1_000_000,
+            |value| integer(value, 0..=1_000_000_000),
+        ),
+    };
+    section.finish(raw.store.unknown, &mut problems);
+
+    let mut section = check("offload");
+    let offload = Offload {
+        threshold: section.take("threshold", raw.offload.threshold, 2048, |value| {
+            size(value, 64..=MIB).map(|bytes| bytes as u32)
+        }),
+    };
+    section.finish(raw.offload.unknown, &mut problems);
+
+    let mut section = check("cache");
+    let cache = Cache {
+        size: section.take("size", raw.cache.size, 256 * MIB, |value| {
+            size(value, 0..=1 << 40)
+        }),
+    };
+    section.finish(raw.cache.unknown, &mut problems);
+
+    let mut section = check("resolver");
+    let default = ResolverListen::Tcp(loopback(DEFAULT_RESOLVER_PORT));
+    let resolver_listen = section.take("listen", raw.resolver.listen, default, resolver_listen);
+    let allow_remote = section.take("allow_remote", raw.resolver.allow_remote, false, boolean);
+    let local = match &resolver_listen {
+        ResolverListen::Tcp(address) => address.ip().is_loopback(),
+        ResolverListen::Unix { .. } => true,
+    };
+    section.check_remote("listen", &resolver_listen, local, allow_remote);
+    let resolver = Resolver {
+        listen: resolver_listen,
+        secret_file: section.take(
+            "secret_file",
+            raw.resolver.secret_file,
+            store.directory.join("resolver-secret"),
+            absolute_path,
+        ),
+        allow_remote,
+    };
+    section.finish(raw.resolver.unknown, &mut problems);
+
+    let mut section = check("admin");
+    let address = section.take("address", raw.admin.address, loopback(6433), parsed);
+    let allow_remote = section.take("allow_remote", raw.admin.allow_remote, false, boolean);
+    section.check_remote(
+        "address",
+        &address,
+        address.ip().is_loopback(),
+        allow_remote,
+    );
+    let admin = Admin {
+        address,
+        token_file: section.take(
+            "token_file",
+            raw.admin.token_file,
+            store.directory.join("admin-token"),
+            absolute_path,
+        ),
+        allow_remote,
+    };
+    section.finish(raw.admin.unknown, &mut problems);
+
+    let mut section = check("limits");
+    let limits = Limits {
+        max_sessions: section.take("max_sessions", raw.limits.max_sessions, 100, |value| {
+            integer(value, 1..=100_000)
+        }),
+        startup_timeout: section.take(
+            "startup_timeout",
+            raw.limits.startup_timeout,
+            Duration::from_secs(60),
+            |value| span(value, Duration::from_millis(100)..=Duration::from_secs(600)),
+        ),
+        drain_timeout: section.take(
+            "drain_timeout",
+            raw.limits.drain_timeout,
+            Duration::from_secs(30),
+            |value| span(value, Duration::ZERO..=Duration::from_secs(3600)),
+        ),
+    };
+    section.finish(raw.limits.unknown, &mut problems);
+
+    let mut section = check("log");
+    let log = Log {
+        level: section.take("level", raw.log.level, "info".to_owned(), log_level),
+        format: section.take("format", raw.log.format, LogFormat::Text, |value| {
+            one_of(
+                value,
+                &[("text", LogFormat::Text), ("json", LogFormat::Json)],
+            )
+        }),
+    };
+    section.finish(raw.log.unknown, &mut problems);
+
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    Ok(Config {
+        listen,
+        server,
+        control,
+        store,
+        offload,
+        cache,
+        resolver,
+        admin,
+        limits,
+        log,
+    })
+}
+
+/// One section while it is checked.
+struct Section {
+    name: &'static str,
+    problems: Vec<Problem>,
+}
+
+impl Section {
+    fn problem(&mut self, key: &str, message: String) {
+        self.problems.push(Problem {
+            key: format!("{}.{key}", self.name),
+            message,
+        });
+    }
+
+    /// The parsed value, or nothing when the key is absent or (noted) wrong.
+    fn optional<T>(
+        &mut self,
+        key: &str,
+        value: Option<Value>,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Option<T> {
+        match parse(&value?) {
+            Ok(parsed) => Some(parsed),
+            Err(message) => {
+                self.problem(key, message);
+                None
+            }
+        }
+    }
+
+    fn take<T>(
+        &mut self,
+        key: &str,
+        value: Option<Value>,
+        default: T,
+        parse: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> T {
+        self.optional(key, value, parse).unwrap_or(default)
+    }
+
+    fn check_remote(&mut self, key: &str, address: &impl Display, local: bool, allowed: bool) {
+        if !local && !allowed {
+            let message = format!(
+                "{address} is not on this machine, and the connection is not encrypted: \
+                 set `allow_remote = true` in [{}] if that is meant",
+                self.name
+            );
+            self.problem(key, message);
+        }
+    }
+
+    fn control(
+        &mut self,
+        user: Option<Value>,
+        password: Option<Value>,
+        password_file: Option<Value>,
+        source: &dyn Source,
+    ) -> Control {
+        if password.is_some() && password_file.is_some() {
+            let message = "`password` and `password_file` exclude each other".to_owned();
+            self.problem("password", message);
+        }
+        let user = self.take("user", user, "postgres".to_owned(), text);
+        let inline = self.optional("password", password, text).map(Secret::new);
+        let file = self.optional("password_file", password_file, absolute_path);
+        let read = file.as_ref().and_then(|file| {
+            source
+                .read(file)
+                .and_then(|text| Secret::first_line(&text))
+                .map_err(|error| {
+                    self.problem("password_file", format!("{}: {error}", file.display()))
+                })
+                .ok()
+        });
+        Control {
+            user,
+            password: inline.or(read),
+            password_file: file,
+        }
+    }
+
+    fn finish(mut self, unknown: Unknown, problems: &mut Vec<Problem>) {
+        for key in unknown.keys() {
+            self.problem(key, "there is no such key".to_owned());
+        }
+        problems.append(&mut self.problems);
+    }
+}
+
+impl ServerLocation {
+    /// Whether what is sent there stays on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            ServerLocation::Unix(_) => true,
+            ServerLocation::Tcp(host, _) => {
+                host == "localhost"
+                    || host
+                        .parse::<std::net::IpAddr>()
+                        .is_ok_and(|address| address.is_loopback())
+            }
+        }
+    }
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], port))
+}
+
+fn text(value: &Value) -> Result<String, String> {
+    match value.as_str() {
+        Some("") => Err("is empty".to_owned()),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(format!("expected a string, found {}", value.type_str())),
+    }
+}
+
+fn boolean(value: &Value) -> Result<bool, String> {
+    value
+        .as_bool()
+        .ok_or_else(|| format!("expected true or false, found {}", value.type_str()))
+}
+
+fn parsed<T: FromStr<Err: Display>>(value: &Value) -> Result<T, String> {
+    let text = text(value)?;
+    text.parse()
+        .map_err(|error| format!("`{text}`: {error} (expected an IP address and a port)"))
+}
+
+fn absolute_path(value: &Value) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text(value)?);
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err(format!("`{}` is not an absolute path", path.display()))
+    }
+}
+
+fn within<T: PartialOrd>(
+    value: T,
+    range: &RangeInclusive<T>,
+    show: impl Fn(&T) -> String,
+) -> Result<T, String> {
+    if range.contains(&value) {
+        return Ok(value);
+    }
+    Err(format!(
+        "{} is outside of {} to {}",
+        show(&value),
+        show(range.start()),
+        show(range.end())
+    ))
+}
+
+fn size(value: &Value, range: RangeInclusive<u64>) -> Result<u64, String> {
+    let bytes = match value {
+        Value::Integer(bytes) => u64::try_from(*bytes).map_err(|_| "is negative".to_owned())?,
+        Value::String(text) => text.parse::<ByteSize>()?.0,
+        other => {
+            return Err(format!(
+                "expected a size such as \"64 MiB\", found {}",
+                other.type_str()
+            ));
+        }
+    };
+    within(bytes, &range, |bytes| ByteSize(*bytes).to_string())
+}
+
+fn span(value: &Value, range: RangeInclusive<Duration>) -> Result<Duration, String> {
+    let text = value.as_str().ok_or_else(|| {
+        format!(
+            "expected a duration such as \"5s\", found {}",
+            value.type_str()
+        )
+    })?;
+    within(text.parse::<Span>()?.0, &range, |duration| {
+        Span(*duration).to_string()
+    })
+}
+
+fn integer(value: &Value, range: RangeInclusive<usize>) -> Result<usize, String> {
+    let number = value
+        .as_integer()
+        .ok_or_else(|| format!("expected a whole number, found {}", value.type_str()))?;
+    let number = usize::try_from(number).map_err(|_| "is negative".to_owned())?;
+    within(number, &range, usize::to_string)
+}
+
+fn number(value: &Value, range: RangeInclusive<f64>) -> Result<f64, String> {
+    let number = match value {
+        Value::Integer(number) => *number as f64,
+        Value::Float(number) => *number,
+        other => return Err(format!("expected a number, found {}", other.type_str())),
+    };
+    within(number, &range, f64::to_string)
+}
+
+fn one_of<T: Copy>(value: &Value, choices: &[(&str, T)]) -> Result<T, String> {
+    let text = text(value)?;
+    let found = choices.iter().find(|(name, _)| *name == text);
+    found.map(|(_, choice)| *choice).ok_or_else(|| {
+        let names: Vec<String> = choices
+            .iter()
+            .map(|(name, _)| format!("\"{name}\""))
+            .collect();
+        format!("`{text}` is not one of {}", names.join(", "))
+    })
+}
+
+fn log_level(value: &Value) -> Result<String, String> {
+    let text = text(value)?;
+    EnvFilter::try_new(&text).map_err(|error| format!("`{text}`: {error}"))?;
+    Ok(text)
+}
+
+fn server_location(value: &Value) -> Result<ServerLocation, String> {
+    let text = text(value)?;
+    if text.starts_with('/') {
+        return Ok(ServerLocation::Unix(PathBuf::from(text)));
+    }
+    let (host, port) = text
+        .rsplit_once(':')
+        .ok_or_else(|| format!("`{text}` is neither host:port nor the path of a socket"))?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let port = port
+        .parse()
+        .ok()
+        .filter(|port| *port != 0)
+        .ok_or_else(|| format!("`{text}` has no port from 1 to 65535"))?;
+    if host.is_empty() {
+        return Err(format!("`{text}` has no host"));
+    }
+    Ok(ServerLocation::Tcp(host.to_owned(), port))
+}
+
+fn resolver_listen(value: &Value) -> Result<ResolverListen, String> {
+    let text = text(value)?;
+    let Some(place) = text.strip_prefix("unix:") else {
+        return parsed(value).map(ResolverListen::Tcp);
+    };
+    let (directory, port) = match place.rsplit_once(':') {
+        Some((directory, port)) => {
+            let port = port
+                .parse()
+                .map_err(|_| format!("`{text}` ends with no port from 0 to 65535"))?;
+            (directory, port)
+        }
+        None => (place, DEFAULT_RESOLVER_PORT),
+    };
+    let directory = PathBuf::from(directory);
+    if !directory.is_absolute() {
+        return Err(format!("`{}` is not an absolute path", directory.display()));
+    }
+    Ok(ResolverListen::Unix { directory, port })
+}
+
+fn group(value: &Value, source: &dyn Source) -> Result<Group, String> {
+    let name = text(value)?;
+    let file = source
+        .read(Path::new("/etc/group"))
+        .map_err(|error| format!("/etc/group: {error}"))?;
+    let gid = file.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name.as_str())).then(|| fields.nth(1)?.parse().ok())?
+    });
+    match gid {
+        Some(gid) => Ok(Group { name, gid }),
+        None => Err(format!("there is no group `{name}` on this system")),
+    }
+}

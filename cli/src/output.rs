@@ -1,0 +1,47 @@
+//! What commands print on standard output.
+
+use std::fmt::Display;
+use std::io::Write;
+
+/// Prints a line. A reader that has gone away (`toastrack print-config | head`) is
+/// no failure of the command.
+pub(crate) fn say(line: impl Display) {
+    let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// A size for people: `12.3 MiB`.
+pub(crate) fn readable_size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "B";
+    for next in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    if unit == "B" {
+        format!("{bytes} B")
+    } else {
+        format!("{value:.1} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_readable() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1536, "1.5 KiB"),
+            (12 << 20, "12.0 MiB"),
+            (3 << 40, "3.0 TiB"),
+        ] {
+            assert_eq!(readable_size(bytes), text);
+        }
+    }
+}
