@@ -109,3 +109,6 @@ pub(crate) fn splice<'r>(
     }
     frame.push(&copied[..copied.len() - fields.rest().len()])
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,3 +43,6 @@ impl<'a> Formats<'a> {
             .map(|code| i16::from_be_bytes([code[0], code[1]]))
     }
 }
+
+#[cfg(test)]
+mod tests;

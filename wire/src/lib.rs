@@ -8,12 +8,14 @@
 //! Fails:      [`FrameError`] before a frame is buffered, [`MessageError`] inside a whole frame,
 //!             [`EncodeError`] while writing; each names what was observed.
 //! Format:     <https://www.postgresql.org/docs/15/protocol-message-formats.html>
-//! Proof:      `tests.rs` beside each module, `tests/wire_bugs.rs`, `tests/properties.rs`
+//! Proof:      `tests.rs` beside each module, `tests/wire/`
 
 mod error;
 mod fields;
 mod formats;
 mod reader;
+#[cfg(test)]
+mod testing;
 mod writer;
 
 pub mod backend;

@@ -177,3 +177,6 @@ impl Drop for OpenFrame<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
