@@ -4,13 +4,23 @@
 //! since types decide what a value means (S1); a changed text is always the
 //! same statement with the same meaning.
 
+mod analysis;
 mod analyzer;
+mod cache;
+mod copy_out;
 mod edit;
+mod glance;
 mod mentions;
 mod plan;
+mod reserved;
+mod scan;
+mod sites;
 mod tables;
+mod tokens;
 
 pub use analyzer::Analyzer;
+pub use copy_out::{CopyOut, copies_out};
 pub use edit::{EditMap, apply_edits};
+pub use glance::{changes_names, row_shape};
 pub use plan::{Edit, LiteralKind, LiteralSite, ParamSite, QueryPlan, RowShape, StatementPlan};
 pub use tables::{ColumnDef, Kind, OffloadedColumn, TableDef, Tables};

@@ -17,9 +17,18 @@ pub struct StatementPlan {
     pub edits: Vec<Edit>,
     /// Whether the result columns may differ between portals.
     pub row_shape: RowShape,
-    /// `false` when the text mentions an offloaded table and could not be
-    /// parsed; the plan is then empty.
+    /// `false` when the text may assign to an offloaded table and could not
+    /// be parsed; the plan is then empty.
     pub understood: bool,
+}
+
+impl StatementPlan {
+    /// About what it takes in memory.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<StatementPlan>()
+            + self.params.len() * size_of::<ParamSite>()
+            + self.edits.len() * size_of::<Edit>()
+    }
 }
 
 /// A parameter that is assigned straight to an offloaded column.
@@ -35,9 +44,11 @@ pub struct ParamSite {
     /// What plain Postgres would infer, for `ParameterDescription`. Differs
     /// from `kind` only where the statement casts between text and varchar.
     pub client_kind: Kind,
-    /// The parameter occurs nowhere else. When `false`, a value is best left
-    /// inline, though the parameter is still declared as its `toastrack.*`
-    /// type: another use could compose text from it (`format('%s', $1)`).
+    /// The parameter occurs nowhere else, and the statement is not EXPLAIN
+    /// (which prints values). When `false`, the value is best left inline: another
+    /// use could compose text from it (`format('%s', $1)`). The parameter is
+    /// declared as its `toastrack.*` type all the same, since its uses would
+    /// otherwise disagree about its type (42P08).
     pub only_assigned: bool,
 }
 
@@ -67,10 +78,12 @@ pub enum RowShape {
 pub struct QueryPlan {
     /// Literals assigned straight to offloaded columns, ascending, disjoint.
     pub literals: Vec<LiteralSite>,
-    /// How many statements the text has. 0 when the text did not need to be
-    /// parsed or was not understood.
+    /// How many statements the text has, empty ones not counted. 0 when it
+    /// mentions no offloaded table (it is not even scanned then) or was not
+    /// understood.
     pub statement_count: usize,
-    /// `false` when the text had to be parsed and could not be; the plan is then empty.
+    /// `false` when the text mentions an offloaded table and could not be
+    /// scanned, or had to be parsed and could not be; the plan is then empty.
     pub understood: bool,
 }
 

@@ -87,6 +87,13 @@ pub struct ColumnDef {
     pub generated: bool,
 }
 
+impl ColumnDef {
+    /// The offloaded side, if something can be assigned to the column.
+    pub(crate) fn assignable(&self) -> Option<OffloadedColumn> {
+        self.offloaded.filter(|_| !self.generated)
+    }
+}
+
 /// One relation with at least one offloaded column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDef {
@@ -118,7 +125,7 @@ impl Tables {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         let tables: Vec<TableDef> = tables
             .into_iter()
-            .filter(|table| table.columns.iter().any(|c| c.offloaded.is_some()))
+            .filter(|table| table.columns.iter().any(|c| c.assignable().is_some()))
             .collect();
         let mentions = Mentions::new(tables.iter().map(|table| table.name.as_bytes()));
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
@@ -150,21 +157,15 @@ impl Tables {
         self.inner.id
     }
 
-    /// The tables that `schema.name` may mean, best first: an exact match of a
-    /// given schema alone, else every table of that bare name.
-    pub(crate) fn candidates<'a>(
-        &'a self,
-        schema: &'a str,
-        name: &'a str,
-    ) -> impl Iterator<Item = &'a TableDef> + Clone {
-        let named = move |table: &&TableDef| table.name == name;
-        let exact = move |table: &&TableDef| table.name == name && table.schema == schema;
-        let qualified = self.inner.tables.iter().any(|table| exact(&table));
-        self.inner
-            .tables
-            .iter()
-            .filter(named)
-            .filter(move |table| !qualified || exact(table))
+    /// The tables that `schema.name` may mean: an exact match of a given schema
+    /// alone, else every table of that bare name. `schema` is empty when not given.
+    pub(crate) fn candidates(&self, schema: &str, name: &str) -> Vec<&TableDef> {
+        let tables = self.inner.tables.iter();
+        let named: Vec<&TableDef> = tables.filter(|table| table.name == name).collect();
+        match named.iter().find(|table| table.schema == schema) {
+            Some(exact) => vec![exact],
+            None => named,
+        }
     }
 }
 
