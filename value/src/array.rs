@@ -7,7 +7,7 @@
 //! Fails:      [`Malformed`] for what `array_in` or `array_recv` refuse, and for
 //!             spellings that `array_out` never prints and `array_in` reads in
 //!             surprising ways (escapes outside quotes).
-//! Proof:      tests/oracle.rs
+//! Proof:      tests/oracle
 
 mod binary;
 mod text;

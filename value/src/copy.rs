@@ -4,7 +4,7 @@
 //! Promises:   writers give what `COPY TO` writes for a client whose encoding keeps
 //!             ASCII bytes for ASCII; splitters read what `COPY FROM` reads.
 //! Fails:      splitting a text row cannot fail; a CSV row with an open quote does.
-//! Proof:      tests/oracle.rs
+//! Proof:      tests/oracle
 
 mod csv;
 mod text;

@@ -8,7 +8,7 @@
 //!             6 times the input and 8 kB.
 //! Fails:      whatever is invalid, unusual or costly is an error: the value stays
 //!             inline and Postgres judges it.
-//! Proof:      tests/oracle.rs
+//! Proof:      tests/oracle
 
 mod canonical;
 mod number;

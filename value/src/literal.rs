@@ -6,7 +6,7 @@
 //!             bytes are always ASCII characters.
 //! Fails:      what is doubtful is not decoded; where the text stops being certain
 //!             the scanner stops.
-//! Proof:      tests/oracle.rs
+//! Proof:      tests/oracle
 
 mod decode;
 mod scan;
