@@ -9,6 +9,29 @@
 //!             [`EncodeError`] while writing; each names what was observed.
 //! Format:     <https://www.postgresql.org/docs/15/protocol-message-formats.html>
 //! Proof:      `tests.rs` beside each module, `tests/wire/`
+//!
+//! A Bind on its way through, with its second parameter replaced:
+//!
+//! ```
+//! use toastrack_wire::frontend::encode_bind;
+//! use toastrack_wire::{Bind, frontend_header, tag};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut received = Vec::new();
+//! encode_bind(&mut received, b"", b"s1", &[], &[Some(b"7"), Some(b"a large value")], &[])?;
+//!
+//! let mut sent = Vec::new();
+//! if let Some(header) = frontend_header(&received)?
+//!     && let Some(body) = header.body(&received)
+//! {
+//!     assert_eq!(header.tag, tag::frontend::BIND);
+//!     let bind = Bind::parse(body)?;
+//!     bind.encode_with(&mut sent, |i| (i == 1).then_some(&b"small"[..]))?;
+//! }
+//! assert!(sent.ends_with(b"\0\0\0\x05small\0\0"));
+//! # Ok(())
+//! # }
+//! ```
 
 mod error;
 mod fields;

@@ -5,7 +5,7 @@ use crate::testing::{assert_exact, body};
 
 #[test]
 fn command_tags_and_their_rows() {
-    let cases: [(&[u8], Option<u64>); 8] = [
+    let cases: [(&[u8], Option<u64>); 9] = [
         (b"SELECT 3", Some(3)),
         (b"INSERT 0 1", Some(1)),
         (b"COPY 0", Some(0)),
@@ -13,6 +13,7 @@ fn command_tags_and_their_rows() {
         (b"UPDATE 18446744073709551616", None),
         (b"CREATE TABLE", None),
         (b"BEGIN", None),
+        (b"7", None),
         (b"", None),
     ];
     for (tag, rows) in cases {

@@ -87,14 +87,19 @@ fn replaces_any_subset() {
 fn fields_in_pieces() {
     let mut out = Vec::new();
     let mut writer = RowWriter::begin(&mut out, 3);
+    writer.begin_field(0).unwrap();
     writer.begin_field(5).unwrap();
     writer.piece(b"ab").unwrap();
     writer.piece(b"").unwrap();
     writer.piece(b"cde").unwrap();
-    writer.begin_field(0).unwrap();
     writer.field(b"x").unwrap();
+    // Nothing is open any more, whatever was before.
+    assert!(matches!(
+        writer.piece(b"y"),
+        Err(EncodeError::PieceLength { announced: 0, .. })
+    ));
     writer.finish().unwrap();
-    assert_eq!(out, row(&[Some(b"abcde"), Some(b""), Some(b"x")]));
+    assert_eq!(out, row(&[Some(b""), Some(b"abcde"), Some(b"x")]));
 }
 
 #[test]
