@@ -16,8 +16,8 @@ pub(super) fn run(input: &[u8]) -> Result<Cow<'_, [u8]>, NotCanonical> {
         pos: 0,
         out: Vec::new(),
         copied: 0,
-        frames: Vec::new(),
-        members: Vec::new(),
+        frames: Vec::with_capacity(16),
+        members: Vec::with_capacity(64),
         decoded_keys: Vec::new(),
         scratch: Vec::new(),
         moved: 0,
@@ -242,8 +242,9 @@ impl<'a> Canonicalizer<'a> {
             if self.out.len() > region {
                 self.out.extend_from_slice(b", ");
             }
-            let range = member.out_start as usize - region..member.out_end as usize - region;
-            self.out.extend_from_slice(&self.scratch[range]);
+            let start = member.out_start as usize - region;
+            let end = member.out_end as usize - region;
+            push_part(&self.scratch, start, end, &mut self.out);
         }
         Ok(())
     }
@@ -338,9 +339,9 @@ impl<'a> Canonicalizer<'a> {
     fn copy_pending(&mut self, upto: usize) {
         if self.out.capacity() == 0 {
             self.out
-                .reserve(self.input.len() + self.input.len() / 4 + 16);
+                .reserve(self.input.len() + self.input.len() / 2 + 64);
         }
-        self.out.extend_from_slice(&self.input[self.copied..upto]);
+        push_part(self.input, self.copied, upto, &mut self.out);
         self.copied = upto;
     }
 
@@ -374,6 +375,22 @@ impl<'a> Canonicalizer<'a> {
         }
         self.copy_pending(self.pos);
         Cow::Owned(self.out)
+    }
+}
+
+/// Appends `source[start..end]`. Most parts are short, and a copy of fixed length
+/// of which the surplus is cut off again is several times faster than a call of
+/// `memcpy`.
+#[inline]
+fn push_part(source: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
+    const SHORT: usize = 32;
+    match source[start..].first_chunk::<SHORT>() {
+        Some(chunk) if end - start <= SHORT => {
+            let len = out.len() + end - start;
+            out.extend_from_slice(chunk);
+            out.truncate(len);
+        }
+        _ => out.extend_from_slice(&source[start..end]),
     }
 }
 
