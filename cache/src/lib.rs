@@ -104,19 +104,22 @@ impl DetoastCache {
         found
     }
 
-    /// Puts a value in. A `value` that is a slice of a buffer somebody else still holds is copied,
-    /// so that a small value does not keep a large receive buffer alive.
+    /// Whether the value of `key` is here. Not counted as a look-up.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.shared
+            .values
+            .as_ref()
+            .is_some_and(|values| values.contains_key(key))
+    }
+
+    /// Puts a value in. `value` is a buffer of its own, not a slice of a larger one, which it would
+    /// keep alive beyond what is counted for it.
     pub fn insert(&self, key: Key, value: Bytes) {
         let Some(values) = &self.shared.values else {
             return;
         };
-        let owned = if value.is_unique() {
-            value
-        } else {
-            Bytes::copy_from_slice(&value)
-        };
         self.shared.inserts.fetch_add(1, Ordering::Relaxed);
-        values.insert(key, owned);
+        values.insert(key, value);
     }
 
     /// The value of `key`, loaded by `load` when it is not here.

@@ -154,12 +154,3 @@ async fn a_dropped_load_is_taken_over() {
     );
     assert_eq!(cache.shared.flights.len(), 0);
 }
-
-/// Proves: a slice of a shared buffer is copied, so the buffer can go.
-#[test]
-fn a_slice_does_not_pin_its_buffer() {
-    let cache = DetoastCache::new(1 << 20);
-    let buffer = Bytes::from(vec![1u8; 100_000]);
-    cache.insert(key(6), buffer.slice(10..20));
-    assert!(buffer.is_unique());
-}

@@ -1,0 +1,14 @@
+//! Values into references on the way in, references into values on the way out.
+
+mod bind;
+mod copy;
+mod fields;
+mod prepare;
+mod query;
+mod row;
+
+pub(crate) use bind::offload_params;
+pub(crate) use copy::{CopyReader, CopyRows};
+pub(crate) use prepare::Sink;
+pub(crate) use query::{OffloadedQuery, offload_literals};
+pub(crate) use row::{Fetched, Resolution, RowError, Rows};

@@ -1,0 +1,198 @@
+//! Accepts sessions, bounds their number, drains them at the end.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::catalog::Catalogs;
+use crate::detoast::Detoaster;
+use crate::metrics::add;
+use crate::options::{ProxyOptions, Services};
+use crate::server::Socket;
+use crate::session::{self, Context};
+use crate::startup::{self, Opening};
+
+/// A proxy that listens.
+pub struct Proxy {
+    listener: TcpListener,
+    unix: Option<(UnixListener, PathBuf)>,
+    context: Arc<Context>,
+    permits: Arc<Semaphore>,
+}
+
+/// Why a proxy could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ProxyError {
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Address or path.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl Proxy {
+    /// Listens. Nothing is accepted before [`Proxy::run`].
+    ///
+    /// # Errors
+    /// When an address is taken or not allowed.
+    pub async fn bind(options: ProxyOptions, services: Services) -> Result<Proxy, ProxyError> {
+        let failed = |address: String| move |source| ProxyError::Listen { address, source };
+        let listener = TcpListener::bind(options.listen)
+            .await
+            .map_err(failed(options.listen.to_string()))?;
+        let unix = match &options.listen_unix {
+            Some(path) => Some((
+                bind_unix(path).map_err(failed(path.display().to_string()))?,
+                path.clone(),
+            )),
+            None => None,
+        };
+        let detoaster = Detoaster::new(services.store.clone(), services.cache.clone());
+        let catalogs = Catalogs::new(
+            options.server.clone(),
+            options.control.clone(),
+            options.threshold,
+            Arc::clone(&services.metrics),
+        );
+        Ok(Proxy {
+            listener,
+            unix,
+            permits: Arc::new(Semaphore::new(options.max_sessions)),
+            context: Arc::new(Context {
+                options,
+                metrics: services.metrics,
+                store: services.store,
+                cache: services.cache,
+                detoaster,
+                catalogs,
+                analyzer: toastrack_sql::Analyzer::new(ANALYZER_ENTRIES),
+                draining: CancellationToken::new(),
+            }),
+        })
+    }
+
+    /// The address that was bound.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `shutdown`, then lets sessions finish what they are in the middle of, at most
+    /// for the drain timeout.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let sessions = TaskTracker::new();
+        let cut = CancellationToken::new();
+        loop {
+            let accepted = tokio::select! {
+                () = shutdown.cancelled() => break,
+                accepted = self.listener.accept() => accepted.map(|(stream, _)| Socket::tcp(stream)),
+                accepted = accept_unix(self.unix.as_ref()) => accepted.map(Socket::Unix),
+            };
+            match accepted {
+                Ok(client) => self.spawn(client, &sessions, &cut),
+                Err(error) => {
+                    // Out of descriptors, usually: waiting lets sessions give some back.
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        self.context.draining.cancel();
+        sessions.close();
+        if timeout(self.context.options.drain_timeout, sessions.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                sessions = sessions.len(),
+                "drain deadline passed, sessions cut"
+            );
+            cut.cancel();
+            sessions.wait().await;
+        }
+        if let Some((_, path)) = &self.unix
+            && let Err(error) = std::fs::remove_file(path)
+        {
+            tracing::debug!(%error, "socket file not removed");
+        }
+    }
+
+    fn spawn(&self, mut client: Socket, sessions: &TaskTracker, cut: &CancellationToken) {
+        let context = Arc::clone(&self.context);
+        let cut = cut.clone();
+        let permits = Arc::clone(&self.permits);
+        sessions.spawn(async move {
+            let run = serve(&mut client, &context, &permits);
+            tokio::select! {
+                () = cut.cancelled() => {}
+                ended = run => if let Err(error) = ended {
+                    tracing::debug!(%error, "session ended");
+                }
+            }
+        });
+    }
+}
+
+/// Texts of statements whose analysis is kept.
+const ANALYZER_ENTRIES: usize = 4096;
+const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+
+async fn serve(client: &mut Socket, context: &Arc<Context>, permits: &Semaphore) -> io::Result<()> {
+    let opening = startup::open(client, &context.options.server);
+    // A cancel request waits for the server; it is as short as a start-up.
+    let Ok(opening) = timeout(context.options.startup_timeout, opening).await else {
+        return Ok(());
+    };
+    let Opening::Session(start) = opening? else {
+        return Ok(());
+    };
+    let Ok(_permit) = permits.try_acquire() else {
+        add(&context.metrics.sessions_refused, 1);
+        let message = "sorry, too many clients already".to_owned();
+        startup::refuse(client, "53300", message).await?;
+        return Ok(());
+    };
+    add(&context.metrics.sessions_total, 1);
+    add(&context.metrics.sessions_active, 1);
+    let ended = session::run(client, start, context).await;
+    context
+        .metrics
+        .sessions_active
+        .fetch_sub(1, Ordering::Relaxed);
+    ended
+}
+
+async fn accept_unix(unix: Option<&(UnixListener, PathBuf)>) -> io::Result<tokio::net::UnixStream> {
+    match unix {
+        Some((listener, _)) => listener.accept().await.map(|(stream, _)| stream),
+        None => std::future::pending().await,
+    }
+}
+
+/// Any local user may connect, as with Postgres' own default; a stale socket file is replaced.
+fn bind_unix(path: &std::path::Path) -> io::Result<UnixListener> {
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(io::Error::from(io::ErrorKind::AddrInUse));
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
+    Ok(listener)
+}

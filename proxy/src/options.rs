@@ -1,0 +1,70 @@
+//! What a proxy is told when it starts.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use toastrack_cache::DetoastCache;
+use toastrack_offload::Store;
+
+use crate::Metrics;
+
+/// Settings of one proxy.
+#[derive(Clone, Debug)]
+pub struct ProxyOptions {
+    /// Where frontends connect; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// A Unix socket that frontends may use as well, as a full path.
+    pub listen_unix: Option<PathBuf>,
+    /// The PostgreSQL server behind the proxy.
+    pub server: ServerAddress,
+    /// How the proxy itself connects, to read the catalog.
+    pub control: ControlOptions,
+    /// Bytes from which a value leaves the row, where a column says nothing else.
+    pub threshold: u32,
+    /// Sessions at a time; further ones are refused with 53300.
+    pub max_sessions: usize,
+    /// From accept to the start-up packet.
+    pub startup_timeout: Duration,
+    /// From the signal to stop until sessions that are still busy are cut.
+    pub drain_timeout: Duration,
+}
+
+/// Where the server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerAddress {
+    /// Host name or address, and port.
+    Tcp(String, u16),
+    /// Path of the socket, `/var/run/postgresql/.s.PGSQL.5432`.
+    Unix(PathBuf),
+}
+
+/// The role of the proxy's own connections, one for each database in use.
+#[derive(Clone)]
+pub struct ControlOptions {
+    /// Any role that may connect and read the system catalog.
+    pub user: String,
+    /// Its password, where the server asks for one.
+    pub password: Option<String>,
+}
+
+impl std::fmt::Debug for ControlOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ControlOptions")
+            .field("user", &self.user)
+            .field("password", &self.password.as_ref().map(|_| "***"))
+            .finish()
+    }
+}
+
+/// What a proxy works with and shares with others.
+#[derive(Clone)]
+pub struct Services {
+    /// Where values go.
+    pub store: Store,
+    /// Where values are found first.
+    pub cache: DetoastCache,
+    /// What is counted.
+    pub metrics: Arc<Metrics>,
+}

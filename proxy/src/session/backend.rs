@@ -1,0 +1,672 @@
+//! What the server answers, on its way to the client.
+//!
+//! Owns:       the reading half of the server's socket and the writing half of the client's.
+//! Promises:   types are the plain ones and references are values by the time the client sees them
+//!             (S4, S5); all else goes as it came, in its order (S6).
+//! Fails:      a value that cannot be read ends its statement with an error and aborts the
+//!             transaction; the session goes on.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use toastrack_value::encoding::ClientEncoding;
+use toastrack_wire::backend::{
+    CommandComplete, DataRow, ErrorBuilder, ErrorFields, ParameterStatus, encode_ready_for_query,
+    ready_for_query_status,
+};
+use toastrack_wire::frame::HEADER_LEN;
+use toastrack_wire::{Direction, Header, backend_header, encode_frame, tag::backend as tag};
+
+use super::inbox::Inbox;
+use super::ledger::{Entry, SimpleQuery};
+use super::statements::Shape;
+use super::{Session, describe};
+use crate::intercept::{CopyReader, CopyRows, Fetched, Resolution, RowError, Rows};
+use crate::metrics::add;
+use crate::server::{Reader, Writer};
+
+/// See the module.
+pub(super) struct Backend<'s> {
+    session: &'s Session,
+    server: Reader<'s>,
+    client: Writer<'s>,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+    last_read: usize,
+    rows: RowsOf,
+    copy: Option<CopyRows>,
+    /// A value could not be read: replies are dropped until the request is over.
+    discarding: bool,
+    /// DDL was seen since the catalog was last read.
+    ddl_seen: bool,
+    /// No transaction was open at the last ReadyForQuery.
+    between_transactions: bool,
+    fetched: Fetched,
+}
+
+/// Where the shape of the next DataRow comes from.
+enum RowsOf {
+    /// The RowDescription that came before it.
+    Described(Arc<Shape>),
+    /// The portal being executed.
+    Portal,
+}
+
+/// The client is written to from here on even while more rows are waiting.
+const FULL: usize = 256 * 1024;
+const KEPT_CAPACITY: usize = 512 * 1024;
+/// Longer messages that need no look are passed on piece by piece.
+const LONG_FRAME: usize = 256 * 1024;
+/// Bytes of values that are fetched ahead of the row at hand.
+const FETCH_AHEAD: usize = 4 * 1024 * 1024;
+/// How often a session that is to end looks whether it may.
+const DRAIN_CHECK: Duration = Duration::from_millis(50);
+
+impl<'s> Backend<'s> {
+    pub(super) fn new(session: &'s Session, server: Reader<'s>, client: Writer<'s>) -> Self {
+        Backend {
+            session,
+            server,
+            client,
+            inbox: Inbox::new(&[]),
+            outbox: Vec::new(),
+            last_read: 0,
+            rows: RowsOf::Portal,
+            copy: None,
+            discarding: false,
+            ddl_seen: false,
+            between_transactions: false,
+            fetched: Fetched::new(),
+        }
+    }
+
+    /// Runs until the server ends the connection, or the proxy does so while it drains.
+    pub(super) async fn run(&mut self) -> io::Result<()> {
+        loop {
+            let header = match backend_header(&self.inbox.bytes) {
+                Ok(header) => header,
+                Err(error) => {
+                    // A server of a protocol before 3.0 answers a start-up with plain text.
+                    tracing::debug!(%error, "not a message, passed on");
+                    return self.pass_all().await;
+                }
+            };
+            match header {
+                Some(header) if self.inbox.bytes.len() >= header.len => {
+                    let frame = self.inbox.take(header.len);
+                    if !self.on_message(header.tag, frame).await? {
+                        return self.flush().await;
+                    }
+                    if self.outbox.len() >= FULL {
+                        self.flush().await?;
+                    }
+                }
+                Some(header) if header.len > LONG_FRAME && self.can_stream(header.tag) => {
+                    self.stream(header).await?;
+                }
+                _ => {
+                    self.flush().await?;
+                    if !self.fill().await? {
+                        return self.flush().await;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Handles one message; false ends the session.
+    async fn on_message(&mut self, tag: u8, frame: Bytes) -> io::Result<bool> {
+        match tag {
+            tag::DATA_ROW => self.on_data_row(frame).await?,
+            tag::ROW_DESCRIPTION => return self.on_row_description(frame).await,
+            tag::PARAMETER_DESCRIPTION => return self.on_parameter_description(frame).await,
+            tag::NO_DATA => self.on_no_data(&frame),
+            tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::CLOSE_COMPLETE => {
+                let mut ledger = self.session.ledger.lock();
+                ledger.front_of_reply();
+                ledger.pop();
+                drop(ledger);
+                self.forward(&frame);
+            }
+            tag::COMMAND_COMPLETE => self.on_command_complete(&frame),
+            tag::EMPTY_QUERY_RESPONSE | tag::PORTAL_SUSPENDED => {
+                self.execution_ended();
+                self.forward(&frame);
+            }
+            tag::ERROR_RESPONSE => self.on_error(&frame),
+            tag::NOTICE_RESPONSE => self.forward_always(&frame),
+            tag::READY_FOR_QUERY => return self.on_ready(&frame).await,
+            tag::PARAMETER_STATUS => {
+                self.on_parameter_status(&frame);
+                self.forward_always(&frame);
+            }
+            tag::NOTIFICATION_RESPONSE => self.forward_always(&frame),
+            tag::COPY_IN_RESPONSE => {
+                self.session.ledger.lock().copy_in_began();
+                self.forward(&frame);
+            }
+            tag::COPY_OUT_RESPONSE => {
+                self.copy = self.copy_rows(&frame);
+                self.forward(&frame);
+            }
+            tag::COPY_DATA => self.on_copy_data(frame).await?,
+            _ => self.forward(&frame),
+        }
+        Ok(true)
+    }
+
+    async fn on_data_row(&mut self, frame: Bytes) -> io::Result<()> {
+        if self.discarding {
+            return Ok(());
+        }
+        let Some(shape) = self.shape() else {
+            self.outbox.extend_from_slice(&frame);
+            return Ok(());
+        };
+        let Ok(row) = DataRow::parse(&frame[HEADER_LEN..]) else {
+            self.outbox.extend_from_slice(&frame);
+            return Ok(());
+        };
+        loop {
+            let rows = self.resolver();
+            let resolution = rows.resolve(&row, &shape, &self.fetched, &mut self.outbox);
+            match resolution {
+                Ok(Resolution::Untouched) => self.outbox.extend_from_slice(&frame),
+                Ok(Resolution::Written) => {}
+                Ok(Resolution::Missing(mut missing)) => {
+                    // Whoever waits for one row waits for the rows behind it as well.
+                    self.look_ahead(&shape, &mut missing);
+                    let detoaster = &self.session.context.detoaster;
+                    self.fetched = detoaster.fetch(missing).await;
+                    continue;
+                }
+                Err(error) => self.fail_statement(&error),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Adds what the rows that have come already will need.
+    fn look_ahead(&self, shape: &Shape, missing: &mut Vec<toastrack_offload::Reference>) {
+        let resolver = self.resolver();
+        let mut rest: &[u8] = &self.inbox.bytes;
+        let mut bytes: usize = missing.iter().map(|one| one.logical_len() as usize).sum();
+        while let Ok(Some(header)) = backend_header(rest)
+            && header.tag == tag::DATA_ROW
+            && let Some(body) = header.body(rest)
+            && let Ok(row) = DataRow::parse(body)
+            && bytes < FETCH_AHEAD
+        {
+            let ahead = resolver.missing(&row, shape);
+            bytes += ahead
+                .iter()
+                .map(|one| one.logical_len() as usize)
+                .sum::<usize>();
+            missing.extend(ahead);
+            rest = &rest[header.len..];
+        }
+    }
+
+    /// What is to be looked at in a DataRow; None when nothing is.
+    fn shape(&self) -> Option<Arc<Shape>> {
+        let shape = match &self.rows {
+            RowsOf::Described(shape) => Arc::clone(shape),
+            RowsOf::Portal => match self.session.ledger.lock().front_of_reply()? {
+                Entry::Execute(portal) => portal.shape()?,
+                _ => return None,
+            },
+        };
+        (!shape.columns.is_empty()).then_some(shape)
+    }
+
+    async fn on_row_description(&mut self, frame: Bytes) -> io::Result<bool> {
+        let body = &frame[HEADER_LEN..];
+        let Ok(oids) = describe::row_oids(body) else {
+            self.forward(&frame);
+            return Ok(true);
+        };
+        let Some(database) = self.session.database.get() else {
+            self.forward(&frame);
+            return Ok(true);
+        };
+        let catalog = match database.types_of(oids.into_iter()).await {
+            Ok(catalog) => catalog,
+            Err(error) => return Ok(self.lose_catalog(&error)),
+        };
+        let read = describe::read_row(body, &catalog);
+        let plain = describe::plain_row(frame.clone(), &catalog);
+        let (Ok((columns, shape)), Ok(plain)) = (read, plain) else {
+            self.forward(&frame);
+            return Ok(true);
+        };
+        let mut hidden = false;
+        {
+            let mut ledger = self.session.ledger.lock();
+            match ledger.front_of_reply() {
+                Some(Entry::DescribeStatement(statement)) => {
+                    // Set once: Postgres refuses to execute a statement whose columns changed.
+                    let _ = statement.columns.set(Arc::new(columns));
+                    statement
+                        .describing
+                        .store(false, std::sync::atomic::Ordering::Relaxed);
+                    ledger.pop();
+                }
+                Some(Entry::DescribePortal {
+                    portal,
+                    hidden: own,
+                }) => {
+                    hidden = *own;
+                    let _ = portal.shape.set(Arc::new(shape));
+                    portal
+                        .describing
+                        .store(false, std::sync::atomic::Ordering::Relaxed);
+                    ledger.pop();
+                }
+                _ => self.rows = RowsOf::Described(Arc::new(shape)),
+            }
+        }
+        if !hidden {
+            self.forward(&plain);
+        }
+        Ok(true)
+    }
+
+    async fn on_parameter_description(&mut self, frame: Bytes) -> io::Result<bool> {
+        let statement = match self.session.ledger.lock().front_of_reply() {
+            Some(Entry::DescribeStatement(statement)) => Some(Arc::clone(statement)),
+            _ => None,
+        };
+        let oids = describe::parameter_oids(&frame[HEADER_LEN..]);
+        if let (Some(statement), Ok(oids), Some(database)) =
+            (statement, oids, self.session.database.get())
+        {
+            let catalog = match database.types_of(oids.into_iter()).await {
+                Ok(catalog) => catalog,
+                Err(error) => return Ok(self.lose_catalog(&error)),
+            };
+            if let Ok(plain) = describe::plain_parameters(frame.clone(), &catalog, &statement) {
+                self.forward(&plain);
+                return Ok(true);
+            }
+        }
+        self.forward(&frame);
+        Ok(true)
+    }
+
+    fn on_no_data(&mut self, frame: &Bytes) {
+        let mut hidden = false;
+        {
+            let mut ledger = self.session.ledger.lock();
+            match ledger.front_of_reply() {
+                Some(Entry::DescribeStatement(statement)) => {
+                    let _ = statement.columns.set(Arc::default());
+                    statement
+                        .describing
+                        .store(false, std::sync::atomic::Ordering::Relaxed);
+                }
+                Some(Entry::DescribePortal {
+                    portal,
+                    hidden: own,
+                }) => {
+                    hidden = *own;
+                    let _ = portal.shape.set(Arc::default());
+                    portal
+                        .describing
+                        .store(false, std::sync::atomic::Ordering::Relaxed);
+                }
+                _ => {}
+            }
+            ledger.pop();
+        }
+        if !hidden {
+            self.forward(frame);
+        }
+    }
+
+    fn on_command_complete(&mut self, frame: &Bytes) {
+        if let Ok(complete) = CommandComplete::parse(&frame[HEADER_LEN..]) {
+            self.ddl_seen |= changes_catalog(complete.tag);
+        }
+        self.execution_ended();
+        self.forward(frame);
+    }
+
+    /// An execution is over; in a simple query the next statement follows.
+    fn execution_ended(&mut self) {
+        self.rows = RowsOf::Portal;
+        self.copy = None;
+        self.fetched.clear();
+        let mut ledger = self.session.ledger.lock();
+        if matches!(ledger.front_of_reply(), Some(Entry::Execute(_))) {
+            ledger.pop();
+        }
+    }
+
+    fn on_error(&mut self, frame: &Bytes) {
+        self.rows = RowsOf::Portal;
+        self.copy = None;
+        let mut hidden = false;
+        let edits = {
+            let mut ledger = self.session.ledger.lock();
+            let edits = match ledger.front() {
+                Some(Entry::Query(query)) => {
+                    hidden = query.hidden;
+                    query.edits.clone()
+                }
+                Some(Entry::Parse { statement, .. }) => statement.edits.clone(),
+                Some(Entry::Bind { portal, .. } | Entry::Execute(portal)) => portal
+                    .statement
+                    .as_ref()
+                    .and_then(|statement| statement.edits.clone()),
+                _ => None,
+            };
+            ledger.failed();
+            edits
+        };
+        if hidden {
+            return;
+        }
+        match edits.and_then(|edits| with_original_position(frame, &edits)) {
+            Some(mapped) => self.forward(&mapped),
+            None => self.forward(frame),
+        }
+    }
+
+    async fn on_ready(&mut self, frame: &Bytes) -> io::Result<bool> {
+        let status = ready_for_query_status(&frame[HEADER_LEN..]).unwrap_or(b'I');
+        self.rows = RowsOf::Portal;
+        self.copy = None;
+        self.between_transactions = status == b'I';
+        let (entry, nothing_behind) = {
+            let mut ledger = self.session.ledger.lock();
+            let entry = ledger.ready(status == b'I');
+            (entry, ledger.is_idle())
+        };
+        match entry {
+            Some(Entry::Startup) => return self.open_catalog(frame).await,
+            // The client is told what it would have been told had Postgres itself failed to read.
+            Some(Entry::Query(SimpleQuery { hidden: true, .. })) => {
+                encode_ready_for_query(&mut self.outbox, status);
+                return Ok(true);
+            }
+            _ => {}
+        }
+        if std::mem::take(&mut self.discarding) && status == b'T' {
+            if nothing_behind {
+                let abort = SimpleQuery {
+                    hidden: true,
+                    ..SimpleQuery::default()
+                };
+                self.session.ledger.lock().push(Entry::Query(abort));
+                self.session.request_abort();
+                return Ok(true);
+            }
+            // More was sent before the error could be known: only the end of the session keeps
+            // the transaction from being committed.
+            let message = "a value could not be read within a pipelined transaction";
+            ErrorBuilder::fatal("XX001", message).encode(&mut self.outbox);
+            return Ok(false);
+        }
+        if status == b'I' && std::mem::take(&mut self.ddl_seen) {
+            self.catch_up_with_ddl().await;
+        }
+        self.outbox.extend_from_slice(frame);
+        Ok(true)
+    }
+
+    /// The session is ready: from now on what its columns are must be known.
+    async fn open_catalog(&mut self, frame: &Bytes) -> io::Result<bool> {
+        let catalogs = &self.session.context.catalogs;
+        match catalogs.open(&self.session.database_name).await {
+            Ok(database) => {
+                let _ = self.session.database.set(database);
+                self.outbox.extend_from_slice(frame);
+                Ok(true)
+            }
+            Err(error) => Ok(self.lose_catalog(&error)),
+        }
+    }
+
+    /// Without the catalog a reference could not be told from data (S4): the session ends.
+    fn lose_catalog(&mut self, error: &crate::CatalogError) -> bool {
+        tracing::error!(%error, "session refused");
+        ErrorBuilder::fatal("08006", error.to_string())
+            .hint("Toastrack reads the system catalog with a role of its own, set as [control].")
+            .encode(&mut self.outbox);
+        false
+    }
+
+    async fn catch_up_with_ddl(&mut self) {
+        let Some(database) = self.session.database.get() else {
+            return;
+        };
+        if !database.current().has_types() {
+            return;
+        }
+        if let Err(error) = database.refresh().await {
+            tracing::warn!(%error, "catalog not refreshed");
+        }
+    }
+
+    fn on_parameter_status(&self, frame: &Bytes) {
+        let Ok(status) = ParameterStatus::parse(&frame[HEADER_LEN..]) else {
+            return;
+        };
+        let mut settings = self.session.settings.lock();
+        match status.name {
+            b"client_encoding" => {
+                settings.client_encoding = ClientEncoding::from_name(status.value)
+            }
+            b"server_encoding" => {
+                settings.server_utf8 = matches!(
+                    ClientEncoding::from_name(status.value),
+                    ClientEncoding::Utf8
+                );
+            }
+            b"standard_conforming_strings" => {
+                settings.standard_conforming_strings = status.value == b"on";
+            }
+            _ => {}
+        }
+    }
+
+    fn copy_rows(&self, frame: &Bytes) -> Option<CopyRows> {
+        if !self.session.may_hold_references() {
+            return None;
+        }
+        let mut ledger = self.session.ledger.lock();
+        let options = match ledger.front_of_reply() {
+            Some(Entry::Query(query)) => query.copies.pop_front(),
+            Some(Entry::Execute(portal)) => portal
+                .statement
+                .as_ref()
+                .and_then(|statement| statement.copies.first().cloned()),
+            _ => None,
+        };
+        Some(CopyRows::new(
+            options.unwrap_or_default(),
+            &frame[HEADER_LEN..],
+        ))
+    }
+
+    async fn on_copy_data(&mut self, frame: Bytes) -> io::Result<()> {
+        if self.discarding {
+            return Ok(());
+        }
+        let Some(mut copy) = self.copy.take() else {
+            self.outbox.extend_from_slice(&frame);
+            return Ok(());
+        };
+        let context = &self.session.context;
+        let Some(catalog) = self.session.catalog() else {
+            return Ok(());
+        };
+        let reader = CopyReader {
+            store: &context.store,
+            detoaster: &context.detoaster,
+            encoding: self.encoding(),
+            catalog: &catalog,
+        };
+        let resolved = copy.resolve(&frame[HEADER_LEN..], &reader).await;
+        self.copy = Some(copy);
+        match resolved {
+            Ok(None) => self.outbox.extend_from_slice(&frame),
+            Ok(Some((row, values))) => {
+                add(&context.metrics.values_resolved, values);
+                match encode_frame(&mut self.outbox, Direction::Backend, tag::COPY_DATA, &row) {
+                    Ok(()) => {}
+                    Err(error) => self.fail_statement(&RowError::Message(error)),
+                }
+            }
+            Err(error) => self.fail_statement(&error),
+        }
+        Ok(())
+    }
+
+    /// Tells the client of a value that could not be read, in the place of the row.
+    fn fail_statement(&mut self, error: &RowError) {
+        tracing::error!(%error, "value not read");
+        add(&self.session.context.metrics.resolve_errors, 1);
+        ErrorBuilder::error(error.sqlstate(), error.to_string()).encode(&mut self.outbox);
+        self.discarding = true;
+    }
+
+    fn resolver(&self) -> Rows<'s> {
+        let context = &self.session.context;
+        Rows {
+            store: &context.store,
+            detoaster: &context.detoaster,
+            metrics: &context.metrics,
+            encoding: self.encoding(),
+        }
+    }
+
+    fn encoding(&self) -> ClientEncoding {
+        self.session.settings.lock().client_encoding
+    }
+
+    fn forward(&mut self, frame: &[u8]) {
+        if !self.discarding {
+            self.outbox.extend_from_slice(frame);
+        }
+    }
+
+    /// Messages that belong to no request.
+    fn forward_always(&mut self, frame: &[u8]) {
+        self.outbox.extend_from_slice(frame);
+    }
+
+    /// Whether a long message can go without a look.
+    fn can_stream(&self, tag: u8) -> bool {
+        match tag {
+            tag::DATA_ROW => !self.discarding && self.shape().is_none(),
+            tag::COPY_DATA => !self.discarding && self.copy.is_none(),
+            _ => false,
+        }
+    }
+
+    async fn stream(&mut self, header: Header) -> io::Result<()> {
+        let mut left = header.len;
+        loop {
+            let here = left.min(self.inbox.bytes.len());
+            let piece = self.inbox.take(here);
+            self.outbox.extend_from_slice(&piece);
+            left -= here;
+            if left == 0 {
+                return Ok(());
+            }
+            self.flush().await?;
+            if !self.fill().await? {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+    }
+
+    async fn pass_all(&mut self) -> io::Result<()> {
+        loop {
+            let all = self.inbox.bytes.len();
+            let piece = self.inbox.take(all);
+            self.outbox.extend_from_slice(&piece);
+            self.flush().await?;
+            if !self.fill().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for more from the server; false when there will be none, or the session has to end
+    /// because the proxy does.
+    async fn fill(&mut self) -> io::Result<bool> {
+        self.inbox.make_room(self.last_read);
+        let draining = &self.session.context.draining;
+        loop {
+            let check = async {
+                draining.cancelled().await;
+                tokio::time::sleep(DRAIN_CHECK).await;
+            };
+            tokio::select! {
+                read = self.server.fill(&mut self.inbox.bytes) => {
+                    self.last_read = read?;
+                    add(&self.session.context.metrics.server_bytes_in, self.last_read as u64);
+                    return Ok(self.last_read > 0);
+                }
+                () = check => {
+                    if self.between_transactions && self.session.ledger.lock().is_idle() {
+                        let message = "terminating connection due to administrator command";
+                        ErrorBuilder::fatal("57P01", message).encode(&mut self.outbox);
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn flush(&mut self) -> io::Result<()> {
+        if self.outbox.is_empty() {
+            return Ok(());
+        }
+        self.client.write_all(&self.outbox).await?;
+        add(
+            &self.session.context.metrics.client_bytes_out,
+            self.outbox.len() as u64,
+        );
+        self.outbox.clear();
+        self.outbox.shrink_to(KEPT_CAPACITY);
+        Ok(())
+    }
+}
+
+/// Whether a command may have made, changed or dropped offloaded columns.
+fn changes_catalog(tag: &[u8]) -> bool {
+    [&b"CREATE "[..], b"ALTER ", b"DROP ", b"IMPORT ", b"DO"]
+        .iter()
+        .any(|verb| tag.starts_with(verb))
+}
+
+/// The error with its position as it stands in the client's own text.
+fn with_original_position(frame: &Bytes, edits: &toastrack_sql::EditMap) -> Option<Vec<u8>> {
+    const POSITION: u8 = b'P';
+    let fields = ErrorFields::parse(&frame[HEADER_LEN..]).ok()?;
+    let position: usize = std::str::from_utf8(fields.get(POSITION)?)
+        .ok()?
+        .parse()
+        .ok()?;
+    let original = edits.original_position(position).to_string();
+    let mut body = Vec::with_capacity(frame.len());
+    for (code, value) in fields.iter() {
+        let value = if code == POSITION {
+            original.as_bytes()
+        } else {
+            value
+        };
+        body.push(code);
+        body.extend_from_slice(value);
+        body.push(0);
+    }
+    body.push(0);
+    let mut out = Vec::with_capacity(body.len() + HEADER_LEN);
+    encode_frame(&mut out, Direction::Backend, tag::ERROR_RESPONSE, &body).ok()?;
+    Some(out)
+}

@@ -1,0 +1,159 @@
+//! One client connection and its backend connection.
+//!
+//! Owns:       both sockets, in one task with two loops: [`frontend`] carries what the client sends,
+//!             [`backend`] what the server answers.
+//! Promises:   either loop ends both. Neither waits for the other but through the sockets, so what
+//!             one side does not read is not read from the other (S7).
+//! Invariants: S2 to S6 of docs/invariants.md; L1 and L2 of [`ledger`].
+
+mod backend;
+mod describe;
+mod frontend;
+mod inbox;
+mod ledger;
+mod outbox;
+mod statements;
+
+#[cfg(test)]
+mod ledger_tests;
+
+pub(crate) use statements::{ParamSite, Shape, ShapeColumn};
+
+use std::io;
+use std::sync::Arc;
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
+use toastrack_cache::DetoastCache;
+use toastrack_offload::Store;
+use toastrack_sql::Analyzer;
+use toastrack_value::encoding::ClientEncoding;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::{Catalogs, Database, Snapshot};
+use crate::detoast::Detoaster;
+use crate::metrics::Metrics;
+use crate::options::ProxyOptions;
+use crate::server::Socket;
+use crate::startup::{self, SessionStart};
+use ledger::Ledger;
+
+/// What all sessions of a proxy share.
+pub(crate) struct Context {
+    pub(crate) options: ProxyOptions,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) store: Store,
+    pub(crate) cache: DetoastCache,
+    pub(crate) detoaster: Detoaster,
+    pub(crate) catalogs: Catalogs,
+    pub(crate) analyzer: Analyzer,
+    /// The proxy is stopping: sessions end as soon as they are idle.
+    pub(crate) draining: CancellationToken,
+}
+
+/// What the two loops of a session share.
+pub(crate) struct Session {
+    pub(crate) context: Arc<Context>,
+    database_name: String,
+    /// Set at the first ReadyForQuery.
+    database: OnceLock<Arc<Database>>,
+    pub(crate) ledger: Mutex<Ledger>,
+    pub(crate) settings: Mutex<Settings>,
+    /// The frontend loop is to send [`ABORT`]; its entry is in the ledger already.
+    abort: Mutex<bool>,
+    abort_wanted: Notify,
+}
+
+/// What the server last reported of itself.
+pub(crate) struct Settings {
+    pub(crate) client_encoding: ClientEncoding,
+    pub(crate) server_utf8: bool,
+    pub(crate) standard_conforming_strings: bool,
+}
+
+impl Session {
+    /// The catalog of the session's database as last read; None before the session is ready.
+    pub(crate) fn catalog(&self) -> Option<Arc<Snapshot>> {
+        self.database.get().map(|database| database.current())
+    }
+
+    /// Whether results can have columns of `toastrack.*` types.
+    pub(crate) fn may_hold_references(&self) -> bool {
+        self.catalog().is_none_or(|catalog| catalog.has_types())
+    }
+
+    /// The catalog, if values may leave the row in this session now: the install is whole and
+    /// both encodings are UTF-8, so that the bytes of a value mean the same everywhere.
+    pub(crate) fn offloading(&self) -> Option<Arc<Snapshot>> {
+        let catalog = self.catalog()?;
+        if catalog.tables.is_empty() {
+            return None;
+        }
+        let settings = self.settings.lock();
+        let utf8 = settings.server_utf8 && matches!(settings.client_encoding, ClientEncoding::Utf8);
+        utf8.then_some(catalog)
+    }
+
+    /// Asks the frontend loop to abort the transaction in the backend.
+    pub(crate) fn request_abort(&self) {
+        *self.abort.lock() = true;
+        self.abort_wanted.notify_one();
+    }
+}
+
+/// Fails in the server, which aborts the open transaction there, after the proxy itself has told
+/// the client of an error.
+const ABORT: &[u8] = b"do $toastrack$ begin raise exception 'a value could not be read from \
+    the chunk store' using errcode = 'XX001'; end $toastrack$";
+
+/// Serves one session to its end.
+pub(crate) async fn run(
+    client: &mut Socket,
+    start: SessionStart,
+    context: &Arc<Context>,
+) -> io::Result<()> {
+    let mut server = match Socket::connect(&context.options.server).await {
+        Ok(server) => server,
+        Err(error) => {
+            crate::metrics::add(&context.metrics.sessions_refused, 1);
+            let message = format!("could not connect to the server: {error}");
+            startup::refuse(client, "08006", message).await?;
+            return Ok(());
+        }
+    };
+    server.write_all(&start.packet).await?;
+    if start.replication {
+        server.write_all(&start.rest).await?;
+        tokio::io::copy_bidirectional(client, &mut server).await?;
+        return Ok(());
+    }
+    tracing::debug!(
+        user = start.user,
+        database = start.database,
+        "session starts"
+    );
+    let session = Session {
+        context: Arc::clone(context),
+        database_name: start.database,
+        database: OnceLock::new(),
+        ledger: Mutex::new(Ledger::new()),
+        settings: Mutex::new(Settings {
+            client_encoding: ClientEncoding::SqlAscii,
+            server_utf8: false,
+            standard_conforming_strings: true,
+        }),
+        abort: Mutex::new(false),
+        abort_wanted: Notify::new(),
+    };
+    let (client_reader, client_writer) = client.split();
+    let (server_reader, server_writer) = server.split();
+    let mut frontend = frontend::Frontend::new(&session, client_reader, server_writer, &start.rest);
+    let mut backend = backend::Backend::new(&session, server_reader, client_writer);
+    // Dropping the loop that has not ended is what ends it: the sockets close behind both.
+    tokio::select! {
+        ended = frontend.run() => ended,
+        ended = backend.run() => ended,
+    }
+}

@@ -1,0 +1,89 @@
+//! What is ready for the server, once the values behind it are durable.
+//!
+//! Promises: bytes leave only after the tickets of their references are durable (S3). When the store
+//!           fails, the messages go as the client sent them (S2).
+
+use std::io;
+use std::ops::Range;
+
+use bytes::Bytes;
+use toastrack_offload::{Store, Ticket};
+
+use crate::metrics::{InlineReason, Metrics, add};
+use crate::server::Writer;
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Outbox {
+    bytes: Vec<u8>,
+    offloads: Vec<Offload>,
+    ticket: Option<Ticket>,
+}
+
+/// A message in the outbox that holds references.
+struct Offload {
+    range: Range<usize>,
+    original: Bytes,
+}
+
+/// From here on the outbox is sent even while more input is waiting.
+const FULL: usize = 256 * 1024;
+/// An emptied outbox keeps at most this much room.
+const KEPT_CAPACITY: usize = 512 * 1024;
+
+impl Outbox {
+    /// Where whole messages are appended.
+    pub(super) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    pub(super) fn push(&mut self, frame: &[u8]) {
+        self.bytes.extend_from_slice(frame);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= FULL
+    }
+
+    /// The bytes since `start` are a message with references; `original` is what the client sent.
+    pub(super) fn offloaded(&mut self, start: usize, original: Bytes, ticket: Ticket) {
+        self.offloads.push(Offload {
+            range: start..self.bytes.len(),
+            original,
+        });
+        self.ticket = self.ticket.max(Some(ticket));
+    }
+
+    /// Sends everything. Not cancel-safe: bytes may be lost, the session must end.
+    pub(super) async fn flush(
+        &mut self,
+        writer: &mut Writer<'_>,
+        store: &Store,
+        metrics: &Metrics,
+    ) -> io::Result<()> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        if let Some(ticket) = self.ticket.take()
+            && !store.is_durable(ticket)
+            && let Err(error) = store.durable(ticket).await
+        {
+            tracing::error!(%error, values = self.offloads.len(), "values stay inline");
+            self.restore_originals(metrics);
+        }
+        self.offloads.clear();
+        writer.write_all(&self.bytes).await?;
+        add(&metrics.server_bytes_out, self.bytes.len() as u64);
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_CAPACITY);
+        Ok(())
+    }
+
+    fn restore_originals(&mut self, metrics: &Metrics) {
+        for offload in self.offloads.drain(..).rev() {
+            metrics.count_inline(InlineReason::Store);
+            self.bytes
+                .splice(offload.range, offload.original.iter().copied());
+        }
+    }
+}
