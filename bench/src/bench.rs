@@ -288,7 +288,7 @@ impl Bench {
                 inline += self.inline_values(&lane.statements.point, id).await?;
             }
         }
-        if inline > 0 && self.args.size >= self.args.threshold_bytes() {
+        if inline > 0 && self.args.size > self.args.threshold_bytes() {
             return Err(BenchError::NotOffloaded {
                 inline,
                 sampled: u64::from(sampled) * u64::from(self.args.columns),

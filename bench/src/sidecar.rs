@@ -177,7 +177,12 @@ fn configuration(
          secret_file = {secret}\n\
          [admin]\n\
          address = \"{admin}\"\n\
-         token_file = {token}\n",
+         token_file = {token}\n\
+         [limits]\n\
+         max_sessions = 300\n\
+         drain_timeout = \"2s\"\n\
+         [log]\n\
+         level = \"warn\"\n",
         server = quoted(&cluster.socket_path()),
         user = toml_string(cluster.superuser()),
         store = quoted(&directory.join("store")),
