@@ -1,0 +1,2 @@
+DROP TABLE toastrack.column_settings, toastrack.resolver, toastrack.config, toastrack.migrations;
+DROP SCHEMA toastrack;
