@@ -60,8 +60,8 @@ impl Default for Limits {
 /// | SQLSTATE | when | the connection |
 /// |---|---|---|
 /// | `TR001` | the argument is no reference of this store: ordinary data | stays |
-/// | `XX001` | the chunk is not what the reference says; names segment and offset | stays |
-/// | `58030` | the segment cannot be read | stays |
+/// | `XX001` | the chunk is not what the reference says, or is gone; names segment and offset | stays |
+/// | `58030` | the disk fails to read it | stays |
 /// | `0A000` | another statement | stays |
 /// | `0A000` | a message of the extended protocol | ends |
 /// | `28P01` | another user or a wrong secret | ends |

@@ -112,12 +112,12 @@ async fn dblink_over_the_unix_socket() {
     assert_eq!(row.get::<_, Vec<u8>>(0), value(9));
 }
 
-/// Measures calls through dblink on one named connection. Run with
-/// `cargo test --release -p toastrack-resolver -- --ignored --nocapture speed`.
+/// Measures calls through dblink on one named connection, and the same calls to Postgres itself,
+/// which answers a constant. Run with
+/// `cargo test --release -p toastrack-resolver --lib -- --ignored --nocapture speed`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement, not a proof"]
 async fn speed_of_calls_through_dblink() {
-    const CALLS: u32 = 5_000;
     let cluster = Cluster::start().unwrap();
     let directory = tempfile::tempdir_in(cluster.socket_dir()).unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -128,24 +128,48 @@ async fn speed_of_calls_through_dblink() {
         group_id: Some(cluster.server_uid_gid().1),
     };
     let tcp = ResolverListen::Tcp("127.0.0.1:0".parse().unwrap());
-    for (name, address) in [("tcp", tcp), ("unix", unix)] {
-        let running = Running::start_at(address, Limits::default()).await;
-        let client = superuser(&cluster, "postgres").await;
-        let connect = format!("select dblink_connect('r', '{}')", running.conninfo());
-        let start = Instant::now();
-        client.batch_execute(&connect).await.unwrap();
-        println!("{name}: log-in {:?}", start.elapsed());
-        for len in [100, 8_192, 65_536, 1 << 20] {
-            let calls = if len > 100_000 { CALLS / 20 } else { CALLS };
-            let looped = format!(
-                "do $do$ declare v bytea; begin for i in 1..{calls} loop {} ; end loop; end $do$",
-                call(&format!("len:{len}")).replacen("select v from", "select t.v into v from", 1)
-            );
-            client.batch_execute(&looped).await.unwrap();
+    let unix = Running::start_at(unix, Limits::default()).await;
+    let tcp = Running::start_at(tcp, Limits::default()).await;
+    let client = superuser(&cluster, "postgres").await;
+    let ours = |len: usize| call(&format!("len:{len}"));
+    let theirs = |len: usize| {
+        format!("select v from dblink('r', 'select repeat(''x'', {len})::bytea') as t(v bytea)")
+    };
+    for round in 1..=3 {
+        for (name, conninfo, query) in [
+            ("unix", unix.conninfo(), &ours as &dyn Fn(usize) -> String),
+            ("tcp", tcp.conninfo(), &ours),
+            (
+                "postgres, unix",
+                cluster.socket_connection_string("postgres"),
+                &theirs,
+            ),
+            (
+                "postgres, tcp",
+                cluster.connection_string("postgres"),
+                &theirs,
+            ),
+        ] {
             let start = Instant::now();
-            client.batch_execute(&looped).await.unwrap();
-            let each = start.elapsed() / calls;
-            println!("{name}: {len} bytes, {each:?} a call");
+            client
+                .execute("select dblink_connect('r', $1)", &[&conninfo])
+                .await
+                .unwrap();
+            println!("round {round}, {name}: log-in {:?}", start.elapsed());
+            for (len, calls) in [(100, 2_000), (8_192, 2_000), (65_536, 500), (1 << 20, 50)] {
+                let into = query(len).replacen("select v from", "select t.v into v from", 1);
+                let looped = format!(
+                    "do $do$ declare v bytea; begin for i in 1..{calls} loop {into}; end loop; end $do$"
+                );
+                let start = Instant::now();
+                client.batch_execute(&looped).await.unwrap();
+                let each = start.elapsed() / calls;
+                println!("round {round}, {name}: {len} bytes, {each:?} a call");
+            }
+            client
+                .batch_execute("select dblink_disconnect('r')")
+                .await
+                .unwrap();
         }
     }
 }
