@@ -352,6 +352,10 @@ mod tests {
                 r#"[0:1]={{x,"a b",NULL},{"null","{\"\\}",plain}}"#.to_owned()
             ))
         );
+        assert_eq!(
+            replace("{ one , x }"),
+            Ok(Some("{ \"a b\" , x }".to_owned()))
+        );
         assert!(replace("{one,").is_err());
     }
 

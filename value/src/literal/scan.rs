@@ -37,6 +37,9 @@ pub struct LiteralToken {
 /// `min_len` bytes long or whose content, with or without leading whitespace,
 /// begins with one of `prefixes`.
 ///
+/// Prefixes are compared with SQL escapes undone, not JSON's: `'"\u0074oast:..'` does
+/// not begin with `"toast:`. To see every JSON string pass the prefix `"`.
+///
 /// Ends early, after a correct list of tokens, where the text is not lexically
 /// complete (a quote, comment or dollar quote left open) or versions of Postgres
 /// differ (`1e'..'`).
