@@ -2,7 +2,10 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{CompletionsArgs, ConfigArgs, LoadArgs};
+use crate::commands::{
+    CompletionsArgs, ConfigArgs, DemoArgs, InstallArgs, LoadArgs, OffloadArgs, RestoreArgs,
+    ServeArgs, UninstallArgs,
+};
 
 /// Keeps large column values out of PostgreSQL's rows, and gives them back on every read.
 ///
@@ -25,6 +28,25 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Run the proxy, the store, the resolver and the admin API
+    #[command(after_help = "\
+Examples:
+  toastrack serve --config /etc/toastrack.toml
+
+Stops on SIGTERM and SIGINT: sessions may finish what they are in the middle of,
+until limits.drain_timeout. A second signal ends it at once.")]
+    Serve(ServeArgs),
+    /// Show the main job on a private server: load, read back, compare, measure
+    #[command(after_help = "\
+Examples:
+  toastrack demo
+  toastrack demo --from ./pages --rows 500
+  toastrack demo --keep                              then connect with psql
+  toastrack demo --keep --empty --env-file demo.env  for tests of applications
+
+Needs the PostgreSQL server binaries (apt-get install postgresql), and leaves
+nothing behind.")]
+    Demo(DemoArgs),
     /// Report every problem of a configuration file
     #[command(after_help = "\
 Examples:
@@ -36,6 +58,41 @@ Examples:
   toastrack print-config                     the defaults
   toastrack print-config /etc/toastrack.toml")]
     PrintConfig(ConfigArgs),
+    /// Install the types and functions of the schema `toastrack` into a database
+    #[command(after_help = "\
+Examples:
+  toastrack install --database postgres://localhost/app
+  toastrack install --database postgres://localhost/app --config /etc/toastrack.toml
+
+Needs a superuser, and PostgreSQL 14 or newer. Installing again is harmless.
+With --config the server also learns where the store and the resolver are, which
+SQL functions need to read values that are in the store.")]
+    Install(InstallArgs),
+    /// Remove the schema `toastrack` from a database
+    #[command(after_help = "\
+Examples:
+  toastrack uninstall --database postgres://localhost/app
+
+Refuses while a column still uses one of the types: `toastrack restore` it first.")]
+    Uninstall(UninstallArgs),
+    /// Let the large values of a column leave the row
+    #[command(after_help = "\
+Examples:
+  toastrack offload docs.body --database postgres://localhost/app --dry-run
+  toastrack offload docs.body --database postgres://localhost/app --threshold 4KiB
+  toastrack offload 'app.\"Docs\".data' --database postgres://localhost/app --yes
+
+Changes the type of the column without rewriting the table, in one transaction
+that gives up when it does not get its lock in time. Values that are there stay
+in their rows.")]
+    Offload(OffloadArgs),
+    /// Give a column its plain type back
+    #[command(after_help = "\
+Examples:
+  toastrack restore docs.body --database postgres://localhost/app
+
+Refuses while a value of the column is in the store.")]
+    Restore(RestoreArgs),
     /// Load documents from files into a table
     #[command(after_help = "\
 Examples:

@@ -6,10 +6,14 @@ mod args;
 mod commands;
 mod config;
 mod database;
+mod demo;
 mod error;
 mod load;
+mod logging;
 mod output;
 mod secret;
+mod sidecar;
+mod signals;
 mod table;
 mod units;
 

@@ -1,12 +1,20 @@
 //! One file for each command.
 
+mod column;
 mod completions;
 mod config;
+mod demo;
+mod install;
 mod load;
+mod serve;
 
+pub(crate) use column::{OffloadArgs, RestoreArgs};
 pub(crate) use completions::CompletionsArgs;
 pub(crate) use config::ConfigArgs;
+pub(crate) use demo::DemoArgs;
+pub(crate) use install::{InstallArgs, UninstallArgs};
 pub(crate) use load::LoadArgs;
+pub(crate) use serve::ServeArgs;
 
 use std::future::Future;
 
@@ -19,8 +27,14 @@ use crate::error::CommandError;
 /// Whatever made it fail.
 pub(crate) fn run(command: Command) -> Result<(), CommandError> {
     match command {
+        Command::Serve(args) => block_on(serve::serve(args)),
+        Command::Demo(args) => block_on(demo::demo(args)),
         Command::CheckConfig(args) => config::check(&args),
         Command::PrintConfig(args) => config::print(&args),
+        Command::Install(args) => block_on(install::install(args)),
+        Command::Uninstall(args) => block_on(install::uninstall(args)),
+        Command::Offload(args) => block_on(column::offload(args)),
+        Command::Restore(args) => block_on(column::restore(args)),
         Command::Load(args) => block_on(load::load(args)),
         Command::Completions(args) => completions::completions(&args),
     }

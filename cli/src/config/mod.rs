@@ -39,8 +39,8 @@ pub(crate) struct Listen {
     /// `address`: IP and port. Default `127.0.0.1:6432`; port 0 takes a free one.
     /// Other than loopback only with `allow_remote`, since sessions are not encrypted.
     pub(crate) address: SocketAddr,
-    /// `unix_socket`: the directory of a Unix socket named as libpq expects, with
-    /// the port of `address`. Default: none.
+    /// `unix_socket`: the path of a Unix socket beside it, at most 107 bytes. libpq
+    /// looks for a file named `.s.PGSQL.PORT`. Default: none.
     pub(crate) unix_socket: Option<PathBuf>,
     /// `allow_remote`: whether `address` may be reachable from elsewhere. Default false.
     pub(crate) allow_remote: bool,
@@ -81,11 +81,11 @@ pub(crate) struct Control {
 /// `[store]`: the chunk store.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Store {
-    /// `directory`: made when missing; on a disk that survives power loss.
-    /// Default `/var/lib/toastrack`.
+    /// `directory`: made when missing, for the store alone; on a disk that survives
+    /// power loss. Default `/var/lib/toastrack/store`.
     pub(crate) directory: PathBuf,
-    /// `segment_size`: bytes, 64 KiB to 2 GiB, default 256 MiB. Smaller segments are
-    /// given back to the disk sooner, larger ones are switched less often.
+    /// `segment_size`: bytes, 64 KiB to 4 GiB in steps of 4 KiB, default 256 MiB. Smaller
+    /// segments are given back to the disk sooner, larger ones are switched less often.
     pub(crate) segment_size: u64,
     /// `server_group`: the group of the server's operating-system user. Segments
     /// become readable by it, and the server then reads uncompressed values by
@@ -96,8 +96,8 @@ pub(crate) struct Store {
     /// `min_saving_percent`: 0 to 95, default 12.5. A value is stored compressed only
     /// when that saves at least this share of its bytes.
     pub(crate) min_saving_percent: f64,
-    /// `dedup_entries`: 0 to 1,000,000,000, default 1,000,000. How many values the
-    /// deduplication hint remembers; 0 turns it off.
+    /// `dedup_entries`: 0 to 1,000,000,000, default 262,144. How many values the
+    /// deduplication hint remembers, at 64 bytes of memory each; 0 turns it off.
     pub(crate) dedup_entries: usize,
 }
 
@@ -135,14 +135,12 @@ pub(crate) struct Cache {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Resolver {
     /// `listen`: IP and port, or `unix:/dir` (socket `.s.PGSQL.6434` in that directory;
-    /// `unix:/dir:PORT` for another number). Default `127.0.0.1:6434`. The server must
-    /// reach it, so it is on loopback or a socket.
+    /// `unix:/dir:PORT` for another number). Default `127.0.0.1:6434`. Never an address
+    /// that other machines reach.
     pub(crate) listen: ResolverListen,
     /// `secret_file`: the password of the endpoint; made with mode 0600 when missing.
-    /// Default `resolver-secret` in the store's directory.
+    /// Default `resolver-secret` beside the store's directory.
     pub(crate) secret_file: PathBuf,
-    /// `allow_remote`: whether `listen` may be reachable from elsewhere. Default false.
-    pub(crate) allow_remote: bool,
 }
 
 /// Where the resolver listens.
@@ -158,7 +156,7 @@ pub(crate) struct Admin {
     /// `address`: IP and port. Default `127.0.0.1:6433`; port 0 takes a free one.
     pub(crate) address: SocketAddr,
     /// `token_file`: the bearer token; made with mode 0600 when missing.
-    /// Default `admin-token` in the store's directory.
+    /// Default `admin-token` beside the store's directory.
     pub(crate) token_file: PathBuf,
     /// `allow_remote`: whether `address` may be reachable from elsewhere. Default false.
     pub(crate) allow_remote: bool,

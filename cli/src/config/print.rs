@@ -77,7 +77,6 @@ impl fmt::Display for Config {
         out.section("resolver")?;
         out.text("listen", &self.resolver.listen)?;
         out.path("secret_file", Some(&self.resolver.secret_file))?;
-        out.value("allow_remote", self.resolver.allow_remote)?;
 
         out.section("admin")?;
         out.text("address", self.admin.address)?;

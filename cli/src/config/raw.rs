@@ -100,7 +100,6 @@ pub(super) struct RawCache {
 pub(super) struct RawResolver {
     pub(super) listen: Option<Value>,
     pub(super) secret_file: Option<Value>,
-    pub(super) allow_remote: Option<Value>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
 }

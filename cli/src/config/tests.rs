@@ -104,7 +104,7 @@ fn each_problem_names_its_key() {
         (
             "[store]\nsegment_size = \"1 KiB\"",
             "store.segment_size",
-            "outside of 64 KiB to 2 GiB",
+            "outside of 64 KiB to 4 GiB",
         ),
         (
             "[store]\nserver_group = \"nogroup\"",
@@ -155,7 +155,7 @@ fn each_problem_names_its_key() {
         (
             "[resolver]\nlisten = \"10.0.0.1:1\"",
             "resolver.listen",
-            "allow_remote",
+            "is not loopback",
         ),
         (
             "[admin]\naddress = \"[::]:1\"",
@@ -234,7 +234,7 @@ fn error_text() {
 const EVERYTHING: &str = r#"
 [listen]
 address = "0.0.0.0:7000"
-unix_socket = "/run/toastrack"
+unix_socket = "/run/toastrack/.s.PGSQL.7000"
 allow_remote = true
 [server]
 address = "[2001:db8::1]:5433"

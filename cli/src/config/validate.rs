@@ -19,7 +19,10 @@ use crate::secret::Secret;
 use crate::units::{ByteSize, Span};
 
 const MIB: u64 = 1 << 20;
-const DEFAULT_STORE_DIRECTORY: &str = "/var/lib/toastrack";
+const DEFAULT_STORE_DIRECTORY: &str = "/var/lib/toastrack/store";
+const SEGMENT_SIZE_STEP: u64 = 4096;
+/// What Linux takes, its final NUL left out.
+const MAX_SOCKET_PATH: usize = 107;
 const DEFAULT_RESOLVER_PORT: u16 = 6434;
 
 /// Checks every key, and gives the configuration or all problems.
@@ -38,7 +41,7 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
 
     let mut section = check("listen");
     let address = section.take("address", raw.listen.address, loopback(6432), parsed);
-    let unix_socket = section.optional("unix_socket", raw.listen.unix_socket, absolute_path);
+    let unix_socket = section.optional("unix_socket", raw.listen.unix_socket, socket_path);
     let allow_remote = section.take("allow_remote", raw.listen.allow_remote, false, boolean);
     section.check_remote(
         "address",
@@ -82,7 +85,7 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
             absolute_path,
         ),
         segment_size: section.take("segment_size", raw.store.segment_size, 256 * MIB, |value| {
-            size(value, 64 << 10..=2048 * MIB)
+            segment_size(value)
         }),
         server_group: section.optional("server_group", raw.store.server_group, |value| {
             group(value, source)
@@ -104,12 +107,9 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
             12.5,
             |value| number(value, 0.0..=95.0),
         ),
-        dedup_entries: section.take(
-            "dedup_entries",
-            raw.store.dedup_entries,
-            1_000_000,
-            |value| integer(value, 0..=1_000_000_000),
-        ),
+        dedup_entries: section.take("dedup_entries", raw.store.dedup_entries, 262_144, |value| {
+            integer(value, 0..=1_000_000_000)
+        }),
     };
     section.finish(raw.store.unknown, &mut problems);
 
@@ -132,21 +132,16 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
     let mut section = check("resolver");
     let default = ResolverListen::Tcp(loopback(DEFAULT_RESOLVER_PORT));
     let resolver_listen = section.take("listen", raw.resolver.listen, default, resolver_listen);
-    let allow_remote = section.take("allow_remote", raw.resolver.allow_remote, false, boolean);
-    let local = match &resolver_listen {
-        ResolverListen::Tcp(address) => address.ip().is_loopback(),
-        ResolverListen::Unix { .. } => true,
-    };
-    section.check_remote("listen", &resolver_listen, local, allow_remote);
+    // Secrets live beside the store's directory, which the store keeps for itself.
+    let beside = |name| store.directory.with_file_name(name);
     let resolver = Resolver {
         listen: resolver_listen,
         secret_file: section.take(
             "secret_file",
             raw.resolver.secret_file,
-            store.directory.join("resolver-secret"),
+            beside("resolver-secret"),
             absolute_path,
         ),
-        allow_remote,
     };
     section.finish(raw.resolver.unknown, &mut problems);
 
@@ -164,7 +159,7 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
         token_file: section.take(
             "token_file",
             raw.admin.token_file,
-            store.directory.join("admin-token"),
+            beside("admin-token"),
             absolute_path,
         ),
         allow_remote,
@@ -357,6 +352,26 @@ fn absolute_path(value: &Value) -> Result<PathBuf, String> {
     }
 }
 
+fn socket_path(value: &Value) -> Result<PathBuf, String> {
+    let path = absolute_path(value)?;
+    if path.as_os_str().len() > MAX_SOCKET_PATH {
+        return Err(format!(
+            "`{}` is longer than {MAX_SOCKET_PATH} bytes, the longest path of a Unix socket",
+            path.display()
+        ));
+    }
+    Ok(path)
+}
+
+fn segment_size(value: &Value) -> Result<u64, String> {
+    let bytes = size(value, 64 << 10..=4096 * MIB)?;
+    if bytes.is_multiple_of(SEGMENT_SIZE_STEP) {
+        Ok(bytes)
+    } else {
+        Err(format!("{bytes} is not a multiple of {SEGMENT_SIZE_STEP}"))
+    }
+}
+
 fn within<T: PartialOrd>(
     value: T,
     range: &RangeInclusive<T>,
@@ -457,7 +472,13 @@ fn server_location(value: &Value) -> Result<ServerLocation, String> {
 fn resolver_listen(value: &Value) -> Result<ResolverListen, String> {
     let text = text(value)?;
     let Some(place) = text.strip_prefix("unix:") else {
-        return parsed(value).map(ResolverListen::Tcp);
+        let address: SocketAddr = parsed(value)?;
+        if !address.ip().is_loopback() {
+            return Err(format!(
+                "{address} is not loopback: the resolver listens on loopback or a Unix socket"
+            ));
+        }
+        return Ok(ResolverListen::Tcp(address));
     };
     let (directory, port) = match place.rsplit_once(':') {
         Some((directory, port)) => {

@@ -3,7 +3,7 @@
 use std::process::{Command, Output};
 
 /// The command, free of this process' libpq settings.
-pub fn toastrack() -> Command {
+pub(crate) fn toastrack() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_toastrack"));
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("PG") {
@@ -14,7 +14,7 @@ pub fn toastrack() -> Command {
 }
 
 /// Runs it to its end.
-pub fn run(args: &[&str]) -> Output {
+pub(crate) fn run(args: &[&str]) -> Output {
     toastrack().args(args).output().expect("the command starts")
 }
 
@@ -22,7 +22,7 @@ pub fn run(args: &[&str]) -> Output {
 ///
 /// # Panics
 /// When it fails, with what it said.
-pub fn succeed(args: &[&str]) -> String {
+pub(crate) fn succeed(args: &[&str]) -> String {
     let output = run(args);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {stderr}");
@@ -33,7 +33,7 @@ pub fn succeed(args: &[&str]) -> String {
 ///
 /// # Panics
 /// When it ends in another way.
-pub fn fail(args: &[&str], code: i32) -> String {
+pub(crate) fn fail(args: &[&str], code: i32) -> String {
     let output = run(args);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{args:?}: {stderr}");

@@ -1,13 +1,9 @@
 //! `toastrack load` against a private server: every kind of source, and nothing half-loaded.
 
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
-
-mod common;
-
 use std::fs;
 use std::path::Path;
 
-use common::{fail, succeed};
+use crate::common::{fail, succeed};
 use toastrack_testkit::Cluster;
 
 struct Server {

@@ -1,12 +1,8 @@
 //! `check-config`, `print-config`, `completions` and the exit codes, by running the command.
 
-#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
-
-mod common;
-
 use std::fs;
 
-use common::{fail, succeed};
+use crate::common::{fail, succeed};
 
 /// A good file is `ok`; a bad one fails with one line for each problem.
 #[test]

@@ -1,0 +1,41 @@
+//! `toastrack serve`
+
+use std::path::PathBuf;
+
+use crate::config::{Config, Disk};
+use crate::error::CommandError;
+use crate::logging;
+use crate::sidecar::Sidecar;
+use crate::signals::shutdown_on_signal;
+
+/// Arguments of `serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// The configuration file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+/// Runs until SIGTERM or SIGINT.
+pub(crate) async fn serve(args: ServeArgs) -> Result<(), CommandError> {
+    let config = Config::load(&args.config, &Disk)?;
+    logging::start(&config.log)?;
+    // Before anything listens, so that no signal finds the process unprepared.
+    let shutdown = shutdown_on_signal()?;
+    let sidecar = Sidecar::start(&config).await?;
+    sidecar.register(&config).await?;
+    let addresses = sidecar.addresses();
+    let (resolver_host, resolver_port) = &addresses.resolver;
+    tracing::info!(
+        proxy = %addresses.proxy,
+        server = %config.server.address,
+        admin = %addresses.admin,
+        resolver = format!("{resolver_host}:{resolver_port}"),
+        store = %config.store.directory.display(),
+        "toastrack ready on {}",
+        addresses.proxy,
+    );
+    sidecar.run(shutdown).await?;
+    tracing::info!("stopped");
+    Ok(())
+}
