@@ -37,7 +37,16 @@ impl Secret {
         let mut random = [0_u8; RANDOM_LEN];
         getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;
         let text: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        write_private(path, &format!("{text}\n"))?;
+        let made = private_file(path, &format!("{text}\n"))?.persist_noclobber(path);
+        match made.map_err(|error| error.error) {
+            Ok(_) => {}
+            // Another process was faster: its secret counts.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                return Secret::first_line(&fs::read_to_string(path)?);
+            }
+            Err(error) => return Err(error),
+        }
+        sync_directory(path)?;
         Ok(Secret(text))
     }
 
@@ -71,19 +80,40 @@ impl fmt::Debug for Secret {
 /// # Errors
 /// Those of the file operations.
 pub(crate) fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    // tempfile makes its files with mode 0600, whatever the umask.
+    private_file(path, text)?
+        .persist(path)
+        .map_err(|error| error.error)?;
+    sync_directory(path)
+}
+
+/// Whether anybody but the owner may read the file.
+///
+/// # Errors
+/// Those of the file operations.
+pub(crate) fn readable_by_others(path: &Path) -> io::Result<bool> {
+    Ok(fs::metadata(path)?.permissions().mode() & 0o077 != 0)
+}
+
+/// A file beside `path` that is to be renamed to it, durable, with mode 0600 whatever the umask.
+fn private_file(path: &Path, text: &str) -> io::Result<tempfile::NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".toastrack-")
         .permissions(fs::Permissions::from_mode(0o600))
-        .tempfile_in(directory)?;
+        .tempfile_in(parent(path))?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    fs::File::open(directory)?.sync_all()
+    Ok(file)
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    fs::File::open(parent(path))?.sync_all()
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
 }
 
 #[cfg(test)]
@@ -99,6 +129,7 @@ mod tests {
         assert_eq!(first.reveal().len(), 2 * RANDOM_LEN);
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        assert!(!readable_by_others(&path).unwrap());
         assert_eq!(Secret::read_or_create(&path).unwrap(), first);
         fs::write(&path, "\n").unwrap();
         assert!(Secret::read_or_create(&path).is_err());

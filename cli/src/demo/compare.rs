@@ -80,6 +80,33 @@ pub(crate) async fn compare_text(
     compare(rows_only(left), rows_only(right), same_text_row).await
 }
 
+/// Compares by a join in the server, which sees the values without the proxy.
+///
+/// # Errors
+/// `Database` when the server cannot read a value.
+pub(crate) async fn compare_sql(
+    client: &Client,
+    left: &str,
+    right: &str,
+) -> Result<Comparison, CommandError> {
+    let statement = format!(
+        "SELECT count(*), count(*) FILTER (WHERE \
+         (l.path, l.kind) IS DISTINCT FROM (r.path, r.kind) \
+         OR l.body IS DISTINCT FROM r.body::text \
+         OR l.data IS DISTINCT FROM r.data::jsonb \
+         OR l.raw IS DISTINCT FROM r.raw::bytea) \
+         FROM {left} AS l FULL JOIN {right} AS r USING (id)"
+    );
+    let row = client
+        .query_one(&statement, &[])
+        .await
+        .map_err(read_error)?;
+    Ok(Comparison {
+        rows: row.get::<_, i64>(0).unsigned_abs(),
+        different: row.get::<_, i64>(1).unsigned_abs(),
+    })
+}
+
 /// Leaves out what is no row: descriptions and command tags.
 fn rows_only(
     messages: impl Stream<Item = Result<SimpleQueryMessage, Error>>,

@@ -19,8 +19,12 @@ pub(crate) struct Figures {
     /// Of the timed reads.
     pub(crate) cache_hits: u64,
     pub(crate) cache_misses: u64,
+    /// How the plain table's large values are compressed: `lz4` or `pglz`.
+    pub(crate) compression: String,
     pub(crate) binary: Comparison,
     pub(crate) text: Comparison,
+    /// Compared by SQL in the server, without the proxy.
+    pub(crate) sql: Comparison,
 }
 
 /// What was measured on one side.
@@ -38,7 +42,7 @@ pub(crate) struct SideFigures {
 impl Figures {
     /// Rows that are not the same on both sides.
     pub(crate) fn different(&self) -> u64 {
-        self.binary.different + self.text.different
+        self.binary.different + self.text.different + self.sql.different
     }
 }
 
@@ -53,7 +57,13 @@ impl fmt::Display for Figures {
         };
         let both = |value: String| (value.clone(), value);
         let lines = [
-            ("", ("direct".to_owned(), "through Toastrack".to_owned())),
+            (
+                "",
+                (
+                    format!("direct ({})", self.compression),
+                    "through Toastrack".to_owned(),
+                ),
+            ),
             ("rows", both(self.rows.to_string())),
             ("logical bytes", both(readable_size(self.logical_bytes))),
             (
@@ -89,8 +99,9 @@ impl fmt::Display for Figures {
         match self.different() {
             0 => write!(
                 f,
-                "  {} rows compared in binary format, {} in text format: identical, byte for byte",
-                self.binary.rows, self.text.rows
+                "  {} rows compared in binary format, {} in text format, {} by SQL in the server:\n  \
+                 identical, byte for byte",
+                self.binary.rows, self.text.rows, self.sql.rows
             ),
             different => write!(f, "  {different} rows DIFFER"),
         }

@@ -7,7 +7,7 @@ use futures::{StreamExt, pin_mut};
 use toastrack_migrations::{RunOptions, Target};
 use tokio_postgres::Client;
 
-use super::compare::{compare_binary, compare_text, select};
+use super::compare::{compare_binary, compare_sql, compare_text, select};
 use super::environment::Environment;
 use super::figures::{Figures, SideFigures};
 use crate::error::CommandError;
@@ -61,11 +61,16 @@ pub(crate) async fn run(
     }
     let cache = environment.shared().cache_stats();
 
-    say("comparing every field, in binary and in text format ...");
+    say("comparing every field: in binary, in text, and by SQL in the server ...");
     let (left, right) = ((&reader_direct, PLAIN), (&reader_through, OFFLOADED));
     let binary = compare_binary(left, right).await?;
     let text = compare_text(left, right).await?;
+    let sql = compare_sql(&direct, PLAIN, OFFLOADED).await?;
     let store = environment.shared().store_stats();
+    let compression = direct
+        .query_one("SHOW default_toast_compression", &[])
+        .await
+        .map_err(CommandError::database("measure"))?;
     Ok(Figures {
         rows: documents.len() as u64,
         logical_bytes: documents
@@ -84,8 +89,10 @@ pub(crate) async fn run(
         values_in_store: store.values_put,
         cache_hits: cache.hits - cache_before.hits,
         cache_misses: cache.misses - cache_before.misses,
+        compression: compression.get(0),
         binary,
         text,
+        sql,
     })
 }
 

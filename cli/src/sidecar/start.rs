@@ -16,7 +16,7 @@ use super::probe::Probe;
 use super::{Addresses, Shared, Sidecar};
 use crate::config::{self, Config, ServerLocation};
 use crate::error::CommandError;
-use crate::secret::Secret;
+use crate::secret::{Secret, readable_by_others};
 
 impl Sidecar {
     /// Opens the store and listens everywhere. Nothing is served before [`Sidecar::run`].
@@ -115,7 +115,11 @@ fn read_secret(action: &'static str, path: &Path) -> Result<Secret, CommandError
             .create(directory)
             .map_err(CommandError::io("create", directory))?;
     }
-    Secret::read_or_create(path).map_err(CommandError::io(action, path))
+    let secret = Secret::read_or_create(path).map_err(CommandError::io(action, path))?;
+    if readable_by_others(path).map_err(CommandError::io(action, path))? {
+        tracing::warn!(path = %path.display(), "the file of a secret is readable by others");
+    }
+    Ok(secret)
 }
 
 fn store_options(config: &Config) -> StoreOptions {

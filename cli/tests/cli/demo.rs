@@ -30,7 +30,7 @@ fn loads_and_compares() {
     let from = directory.path().to_str().unwrap();
     let said = succeed(&["demo", "--from", from, "--rows", "100"]);
     assert!(
-        said.contains("100 rows compared in binary format, 100 in text format: identical"),
+        said.contains("100 rows compared in binary format, 100 in text format, 100 by SQL"),
         "{said}"
     );
     for figure in [
