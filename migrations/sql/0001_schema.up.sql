@@ -1,7 +1,6 @@
 -- The schema, what was applied to it, and its settings.
 
 CREATE SCHEMA toastrack;
-COMMENT ON SCHEMA toastrack IS 'Types, casts and functions of Toastrack; see docs/semantics.md';
 
 -- One row for each migration that was applied.
 CREATE TABLE toastrack.migrations (

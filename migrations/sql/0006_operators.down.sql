@@ -27,7 +27,7 @@ BEGIN
         SELECT p.oid::pg_catalog.regprocedure AS signature FROM pg_catalog.pg_proc AS p
         WHERE p.pronamespace = 'toastrack'::pg_catalog.regnamespace
           AND p.proname IN ('cmp', 'hash', 'hash_extended', 'eq', 'ne', 'lt', 'le', 'gt', 'ge', 'concat',
-                            'same_identity', 'reference_char_len', 'reference_logical_len')
+                            'hash_bytes', 'hash_bytes_extended', 'same_identity', 'reference_char_len', 'reference_logical_len')
     LOOP
         EXECUTE pg_catalog.format('DROP FUNCTION %s', item.signature);
     END LOOP;

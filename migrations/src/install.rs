@@ -43,6 +43,7 @@ pub async fn install(
         InstallState::Absent | InstallState::Installed { .. } => Vec::new(),
     };
     let version_before = version(client).await?;
+    adopt(client).await?;
     let mut applied = Vec::new();
     for migration in MIGRATIONS {
         let transaction = begin(client).await?;
@@ -51,10 +52,13 @@ pub async fn install(
         }
         run(&transaction, migration).await?;
         transaction
-            .execute(
-                "INSERT INTO toastrack.migrations (version, name) VALUES ($1, $2)",
-                &[&migration.version, &migration.name],
-            )
+            .execute(RECORD, &[&migration.version, &migration.name])
+            .await?;
+        transaction
+            .batch_execute(&format!(
+                "COMMENT ON SCHEMA toastrack IS 'Toastrack, version {}: types, casts and functions of offloaded columns'",
+                migration.version
+            ))
             .await?;
         transaction.commit().await?;
         info!(
@@ -123,7 +127,8 @@ pub(crate) async fn lock_schema(transaction: &Transaction<'_>) -> Result<(), Err
     Ok(())
 }
 
-/// The highest version that is recorded; 0 when there is none.
+/// The highest version that is recorded; 0 when there is none. The schema's comment has it too, which a dump
+/// without data keeps.
 pub(crate) async fn version(client: &Client) -> Result<i32, Error> {
     let recorded: bool = client.query_one(RECORDED, &[]).await?.get(0);
     if !recorded {
@@ -131,11 +136,34 @@ pub(crate) async fn version(client: &Client) -> Result<i32, Error> {
     }
     let row = client
         .query_one(
-            "SELECT COALESCE(pg_catalog.max(version), 0) FROM toastrack.migrations",
+            "SELECT COALESCE(pg_catalog.max(version), \
+                             pg_catalog.substring(pg_catalog.obj_description(pg_catalog.to_regnamespace('toastrack'), 'pg_namespace'), 'version ([0-9]{1,6})')::pg_catalog.int4, \
+                             0) \
+             FROM toastrack.migrations",
             &[],
         )
         .await?;
     Ok(row.get(0))
+}
+
+/// Records the migrations of a schema that came without its data, from the schema's comment.
+async fn adopt(client: &mut Client) -> Result<(), Error> {
+    let found = version(client).await?;
+    if found == 0 {
+        return Ok(());
+    }
+    let transaction = begin(client).await?;
+    let empty: bool = transaction
+        .query_one("SELECT NOT EXISTS (SELECT FROM toastrack.migrations)", &[])
+        .await?
+        .get(0);
+    for migration in MIGRATIONS.iter().filter(|m| empty && m.version <= found) {
+        transaction
+            .execute(RECORD, &[&migration.version, &migration.name])
+            .await?;
+    }
+    transaction.commit().await?;
+    Ok(())
 }
 
 /// A transaction in which names mean what they mean in `pg_catalog`, and that is alone at work.
@@ -304,6 +332,8 @@ WHERE u.deptype <> 'i'
                                           COALESCE(pg_catalog.to_regnamespace('toastrack'), 0))
   AND COALESCE(t.typnamespace, 0) IS DISTINCT FROM pg_catalog.to_regnamespace('toastrack')::pg_catalog.oid
 ORDER BY 1";
+
+const RECORD: &str = "INSERT INTO toastrack.migrations (version, name) VALUES ($1, $2)";
 
 /// Is there a table of migrations? Asks the catalog itself: `to_regclass` may answer from a cache that has not
 /// heard of what was committed while this session waited for the lock.

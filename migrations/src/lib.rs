@@ -9,17 +9,29 @@
 //! Proof:      `tests/`, and `docs/semantics.md` names the test of each difference from plain columns.
 
 mod catalog;
+mod column;
 mod error;
 mod install;
 mod kind;
 mod migration;
+mod offload;
+mod plan;
+mod preflight;
+mod restore;
+mod run;
 mod settings;
 mod state;
+mod target;
 
 pub use catalog::{Catalog, CatalogColumn, CatalogTable, CatalogType, catalog};
 pub use error::{Error, Kind};
 pub use install::{InstallReport, install, uninstall};
 pub use kind::ColumnKind;
 pub use migration::VERSION;
+pub use offload::{plan_offload, run_offload};
+pub use plan::{ColumnPlan, Direction};
+pub use restore::{VERIFIED_COUNT, plan_restore, run_restore};
+pub use run::RunOptions;
 pub use settings::{DirectRead, ResolverAddress, ServerSettings, refresh_settings};
 pub use state::{InstallState, state};
+pub use target::Target;

@@ -188,9 +188,5 @@ fn operators() -> Vec<String> {
         names.push(format!("pg_catalog.||(toastrack.{kind},{kind})"));
         names.push(format!("pg_catalog.||({kind},toastrack.{kind})"));
     }
-    for kind in ["json", "jsonb", "bytea"] {
-        names.push(format!("pg_catalog.||(toastrack.{kind},text)"));
-        names.push(format!("pg_catalog.||(text,toastrack.{kind})"));
-    }
     names
 }

@@ -1,5 +1,7 @@
 //! Install, uninstall and what is seen of a half install.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use common::{connect, connect_with, empty_database, failure, installed, one, rows};

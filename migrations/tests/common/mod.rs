@@ -5,6 +5,9 @@
     reason = "each test binary uses its own part of this module"
 )]
 
+pub(crate) mod sidecar;
+pub(crate) mod twins;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
