@@ -157,12 +157,18 @@ impl Walk<'_> {
         columns: &[Node],
         values: impl Iterator<Item = &'n Node>,
     ) {
-        for (i, value) in values.enumerate() {
+        let values: Vec<&Node> = values.collect();
+        let table = if columns.is_empty() {
+            target.with_columns(values.len())
+        } else {
+            target.with_all(columns)
+        };
+        let Some(table) = table else { return };
+        for (i, value) in values.into_iter().enumerate() {
             let column = match columns.get(i).map(|column| &column.node) {
-                Some(Some(NodeEnum::ResTarget(column))) => target.assigned(column),
-                Some(_) => None,
-                None if columns.is_empty() => target.at_position(i),
-                None => None,
+                Some(Some(NodeEnum::ResTarget(column))) => assigned(table, column),
+                None if columns.is_empty() => table.columns.get(i).and_then(ColumnDef::assignable),
+                Some(_) | None => None,
             };
             self.assign(column, value);
         }
@@ -193,11 +199,14 @@ impl Walk<'_> {
     }
 
     fn set_clause(&mut self, target: &Target, items: &[Node]) {
+        let Some(table) = target.with_all(items) else {
+            return;
+        };
         for item in items {
             let Some(NodeEnum::ResTarget(item)) = &item.node else {
                 continue;
             };
-            let column = target.assigned(item);
+            let column = assigned(table, item);
             if let Some(value) = item.val.as_deref().and_then(single_source) {
                 self.assign(column, value);
             }
@@ -231,22 +240,33 @@ impl<'t> Target<'t> {
         }
     }
 
-    /// The offloaded column that an item of a column list or SET clause assigns whole.
-    fn assigned(&self, item: &ResTarget) -> Option<OffloadedColumn> {
-        if !item.indirection.is_empty() {
-            return None;
-        }
-        let named = |table: &&TableDef| {
-            let column = table.columns.iter().find(|c| c.name == item.name);
-            column.and_then(ColumnDef::assignable)
+    /// The first table that has all the columns that a list or SET clause names.
+    fn with_all(&self, items: &[Node]) -> Option<&'t TableDef> {
+        let named = |table: &TableDef, item: &Node| match &item.node {
+            Some(NodeEnum::ResTarget(item)) => column(table, item).is_some(),
+            _ => false,
         };
-        self.candidates.iter().find_map(named)
+        let fits = |table: &&TableDef| items.iter().all(|item| named(table, item));
+        self.candidates.iter().copied().find(fits)
     }
 
-    fn at_position(&self, i: usize) -> Option<OffloadedColumn> {
-        let column = |table: &&TableDef| table.columns.get(i).and_then(ColumnDef::assignable);
-        self.candidates.iter().find_map(column)
+    /// The first table that has so many columns.
+    fn with_columns(&self, count: usize) -> Option<&'t TableDef> {
+        let fits = |table: &&TableDef| table.columns.len() >= count;
+        self.candidates.iter().copied().find(fits)
     }
+}
+
+fn column<'t>(table: &'t TableDef, item: &ResTarget) -> Option<&'t ColumnDef> {
+    table.columns.iter().find(|c| c.name == item.name)
+}
+
+/// The offloaded column that an item of a column list or SET clause assigns whole.
+fn assigned(table: &TableDef, item: &ResTarget) -> Option<OffloadedColumn> {
+    let whole = item.indirection.is_empty();
+    column(table, item)
+        .filter(|_| whole)
+        .and_then(ColumnDef::assignable)
 }
 
 /// The expression itself, or the item of `(a, b) = (x, y)` that it stands for.
