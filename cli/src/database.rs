@@ -1,5 +1,6 @@
 //! Connections to a database, from a URL and what libpq's environment adds to it.
 
+use std::collections::HashMap;
 use std::env;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -65,25 +66,37 @@ pub(crate) async fn connect(config: &Config) -> Result<Client, CommandError> {
 
 /// What libpq reads besides the connection string.
 struct Environment {
-    variable: Box<dyn Fn(&str) -> Option<String>>,
+    /// Without those that are empty.
+    variables: HashMap<String, String>,
     /// The text of the password file, when there is one that only its owner can read.
     password_file: Option<String>,
-    os_user: Option<String>,
     socket_dir_exists: bool,
 }
 
 impl Environment {
     fn of_process() -> Environment {
-        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let file = variable("PGPASSFILE")
-            .map(PathBuf::from)
-            .or_else(|| Some(Path::new(&variable("HOME")?).join(".pgpass")));
-        Environment {
-            password_file: file.and_then(|path| private_text(&path)),
-            os_user: variable("USER").or_else(|| variable("LOGNAME")),
+        let mut environment = Environment {
+            variables: env::vars_os()
+                .filter_map(|(name, value)| {
+                    Some((name.into_string().ok()?, value.into_string().ok()?))
+                })
+                .filter(|(_, value)| !value.is_empty())
+                .collect(),
+            password_file: None,
             socket_dir_exists: Path::new(DEFAULT_SOCKET_DIR).is_dir(),
-            variable: Box::new(variable),
-        }
+        };
+        let file = match environment.variable("PGPASSFILE") {
+            Some(file) => Some(PathBuf::from(file)),
+            None => environment
+                .variable("HOME")
+                .map(|home| Path::new(&home).join(".pgpass")),
+        };
+        environment.password_file = file.and_then(|path| private_text(&path));
+        environment
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.variables.get(name).cloned()
     }
 }
 
@@ -108,7 +121,7 @@ fn resolve(url: &str, environment: &Environment) -> Result<Config, CommandError>
         url.parse::<Config>()
             .map_err(|error| CommandError::Usage(format!("--database: {}", Server(&error))))?
     };
-    let variable = &environment.variable;
+    let variable = |name| environment.variable(name);
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         match variable("PGHOST") {
             Some(host) => config.host(&host),
@@ -127,7 +140,8 @@ fn resolve(url: &str, environment: &Environment) -> Result<Config, CommandError>
     }
     if config.get_user().is_none() {
         let user = variable("PGUSER")
-            .or_else(|| environment.os_user.clone())
+            .or_else(|| variable("USER"))
+            .or_else(|| variable("LOGNAME"))
             .ok_or_else(|| {
                 CommandError::Usage("no user: name one in --database or PGUSER".to_owned())
             })?;
@@ -217,17 +231,12 @@ mod tests {
     use super::*;
 
     fn resolved(url: &str, variables: &[(&str, &str)], pgpass: &str) -> Result<Config, String> {
-        let variables: Vec<(String, String)> = variables
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let given = [("USER", "me")].iter().chain(variables);
         let environment = Environment {
-            variable: Box::new(move |wanted| {
-                let found = variables.iter().find(|(name, _)| name == wanted);
-                found.map(|(_, value)| value.clone())
-            }),
+            variables: given
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
             password_file: Some(pgpass.to_owned()),
-            os_user: Some("me".to_owned()),
             socket_dir_exists: true,
         };
         resolve(url, &environment).map_err(|error| error.to_string())
