@@ -123,4 +123,12 @@ impl Writer<'_> {
             Writer::Unix(writer) => writer.write_all(bytes).await,
         }
     }
+
+    /// Tells the other side that no more will come.
+    pub(crate) async fn shutdown(&mut self) -> io::Result<()> {
+        match self {
+            Writer::Tcp(writer) => writer.shutdown().await,
+            Writer::Unix(writer) => writer.shutdown().await,
+        }
+    }
 }

@@ -27,7 +27,7 @@ pub(crate) fn offload_params(
             continue;
         };
         let binary = bind.param_format(site.index) == FORMAT_BINARY;
-        let Some(put) = sink.offload(&site.column, value, binary) else {
+        let Some(put) = sink.offload(&site.column, value, binary, site.used_elsewhere) else {
             continue;
         };
         ticket = ticket.max(Some(put.ticket));

@@ -28,14 +28,21 @@ pub(crate) struct Sink<'s> {
 }
 
 impl Sink<'_> {
-    /// Puts a value in, if it is worth it and certainly valid. `binary` is the format it came in.
+    /// Puts a value in, if it is worth it and certainly valid. `binary` is the format it came in. With
+    /// `only_lookalike` only what would otherwise be read as a reference is worth it.
     ///
     /// Durable only once the ticket in the answer is.
-    pub(crate) fn offload(&self, column: &Column, value: &[u8], binary: bool) -> Option<Put> {
+    pub(crate) fn offload(
+        &self,
+        column: &Column,
+        value: &[u8],
+        binary: bool,
+        only_lookalike: bool,
+    ) -> Option<Put> {
         if !is_candidate(column, value, binary) {
             return None;
         }
-        match self.try_offload(column, value, binary) {
+        match self.try_offload(column, value, binary, only_lookalike) {
             Ok(put) => put,
             Err(reason) => {
                 self.metrics.count_inline(reason);
@@ -50,11 +57,12 @@ impl Sink<'_> {
         column: &Column,
         value: &[u8],
         binary: bool,
+        only_lookalike: bool,
     ) -> Result<Option<Put>, InlineReason> {
         let prepared = prepare(column, value, binary)?;
         let stored = prepared.value.as_ref();
-        if stored.len() <= column.threshold as usize && !begins_like_reference(column.kind, stored)
-        {
+        let large = stored.len() > column.threshold as usize && !only_lookalike;
+        if !large && !begins_like_reference(column.kind, stored) {
             return Ok(None);
         }
         if stored.len() > MAX_VALUE_LEN {

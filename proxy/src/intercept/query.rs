@@ -34,7 +34,7 @@ pub(crate) fn offload_literals(
         let Some(value) = decode(text, site) else {
             continue;
         };
-        let Some(put) = sink.offload(column, &value, false) else {
+        let Some(put) = sink.offload(column, &value, false, false) else {
             continue;
         };
         ticket = ticket.max(Some(put.ticket));

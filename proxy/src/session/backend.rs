@@ -8,6 +8,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -39,6 +40,8 @@ pub(super) struct Backend<'s> {
     copy: Option<CopyRows>,
     /// A value could not be read: replies are dropped until the request is over.
     discarding: bool,
+    /// A reply that was dropped told of a command that may have changed something.
+    discarded_write: bool,
     /// DDL was seen since the catalog was last read.
     ddl_seen: bool,
     /// No transaction was open at the last ReadyForQuery.
@@ -76,6 +79,7 @@ impl<'s> Backend<'s> {
             rows: RowsOf::Portal,
             copy: None,
             discarding: false,
+            discarded_write: false,
             ddl_seen: false,
             between_transactions: false,
             fetched: Fetched::new(),
@@ -126,7 +130,9 @@ impl<'s> Backend<'s> {
             tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::CLOSE_COMPLETE => {
                 let mut ledger = self.session.ledger.lock();
                 ledger.front_of_reply();
-                ledger.pop();
+                if let Some(Entry::Parse { statement, .. }) = ledger.pop() {
+                    statement.confirmed.store(true, Ordering::Relaxed);
+                }
                 drop(ledger);
                 self.forward(&frame);
             }
@@ -248,9 +254,6 @@ impl<'s> Backend<'s> {
                 Some(Entry::DescribeStatement(statement)) => {
                     // Set once: Postgres refuses to execute a statement whose columns changed.
                     let _ = statement.columns.set(Arc::new(columns));
-                    statement
-                        .describing
-                        .store(false, std::sync::atomic::Ordering::Relaxed);
                     ledger.pop();
                 }
                 Some(Entry::DescribePortal {
@@ -258,10 +261,7 @@ impl<'s> Backend<'s> {
                     hidden: own,
                 }) => {
                     hidden = *own;
-                    let _ = portal.shape.set(Arc::new(shape));
-                    portal
-                        .describing
-                        .store(false, std::sync::atomic::Ordering::Relaxed);
+                    *portal.shape.lock() = Some(Arc::new(shape));
                     ledger.pop();
                 }
                 _ => self.rows = RowsOf::Described(Arc::new(shape)),
@@ -302,19 +302,13 @@ impl<'s> Backend<'s> {
             match ledger.front_of_reply() {
                 Some(Entry::DescribeStatement(statement)) => {
                     let _ = statement.columns.set(Arc::default());
-                    statement
-                        .describing
-                        .store(false, std::sync::atomic::Ordering::Relaxed);
                 }
                 Some(Entry::DescribePortal {
                     portal,
                     hidden: own,
                 }) => {
                     hidden = *own;
-                    let _ = portal.shape.set(Arc::default());
-                    portal
-                        .describing
-                        .store(false, std::sync::atomic::Ordering::Relaxed);
+                    *portal.shape.lock() = Some(Arc::default());
                 }
                 _ => {}
             }
@@ -328,6 +322,7 @@ impl<'s> Backend<'s> {
     fn on_command_complete(&mut self, frame: &Bytes) {
         if let Ok(complete) = CommandComplete::parse(&frame[HEADER_LEN..]) {
             self.ddl_seen |= changes_catalog(complete.tag);
+            self.discarded_write |= self.discarding && !only_reads(complete.tag);
         }
         self.execution_ended();
         self.forward(frame);
@@ -353,7 +348,8 @@ impl<'s> Backend<'s> {
             let edits = match ledger.front() {
                 Some(Entry::Query(query)) => {
                     hidden = query.hidden;
-                    query.edits.clone()
+                    let restored = query.restored.load(Ordering::Relaxed);
+                    query.edits.clone().filter(|_| !restored)
                 }
                 Some(Entry::Parse { statement, .. }) => statement.edits.clone(),
                 Some(Entry::Bind { portal, .. } | Entry::Execute(portal)) => portal
@@ -393,8 +389,9 @@ impl<'s> Backend<'s> {
             }
             _ => {}
         }
-        if std::mem::take(&mut self.discarding) && status == b'T' {
-            if nothing_behind {
+        let discarded_write = std::mem::take(&mut self.discarded_write);
+        if std::mem::take(&mut self.discarding) && (status == b'T' || discarded_write) {
+            if status == b'T' && nothing_behind {
                 let abort = SimpleQuery {
                     hidden: true,
                     ..SimpleQuery::default()
@@ -403,14 +400,17 @@ impl<'s> Backend<'s> {
                 self.session.request_abort();
                 return Ok(true);
             }
-            // More was sent before the error could be known: only the end of the session keeps
-            // the transaction from being committed.
-            let message = "a value could not be read within a pipelined transaction";
+            // The error could not be known in time. Where more was sent, only the end of the session
+            // keeps the transaction from being committed; where it is committed, a session that ends
+            // before it is ready says that its outcome is not known, as Postgres' own would.
+            let message = "a value could not be read before the transaction went on";
             ErrorBuilder::fatal("XX001", message).encode(&mut self.outbox);
             return Ok(false);
         }
         if status == b'I' && std::mem::take(&mut self.ddl_seen) {
             self.catch_up_with_ddl().await;
+        } else if let Some(database) = self.session.database.get() {
+            database.refresh_if_stale();
         }
         self.outbox.extend_from_slice(frame);
         Ok(true)
@@ -636,6 +636,21 @@ impl<'s> Backend<'s> {
         self.outbox.shrink_to(KEPT_CAPACITY);
         Ok(())
     }
+}
+
+/// Whether a command has changed nothing, as far as its tag tells.
+fn only_reads(tag: &[u8]) -> bool {
+    [
+        &b"SELECT "[..],
+        b"FETCH ",
+        b"MOVE ",
+        b"COPY ",
+        b"SHOW",
+        b"BEGIN",
+        b"EXPLAIN",
+    ]
+    .iter()
+    .any(|verb| tag.starts_with(verb))
 }
 
 /// Whether a command may have made, changed or dropped offloaded columns.

@@ -57,7 +57,7 @@ impl<'s> Frontend<'s> {
         }
     }
 
-    /// Runs until the client leaves.
+    /// Runs until the client will send no more; the server has then been told so.
     pub(super) async fn run(&mut self) -> io::Result<()> {
         loop {
             self.abort_if_wanted();
@@ -73,7 +73,7 @@ impl<'s> Frontend<'s> {
                     let frame = self.inbox.take(header.len);
                     if header.tag == tag::TERMINATE {
                         self.outbox.push(&frame);
-                        return self.flush().await;
+                        return self.finish().await;
                     }
                     self.on_message(header.tag, frame);
                     if self.outbox.is_full() {
@@ -84,11 +84,16 @@ impl<'s> Frontend<'s> {
                 _ => {
                     self.flush().await?;
                     if self.fill().await? == 0 {
-                        return Ok(());
+                        return self.finish().await;
                     }
                 }
             }
         }
+    }
+
+    async fn finish(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        self.server.shutdown().await
     }
 
     fn on_message(&mut self, tag: u8, frame: Bytes) {
@@ -155,8 +160,9 @@ impl<'s> Frontend<'s> {
                 let start = self.outbox.bytes().len();
                 if encode_query(self.outbox.bytes(), text.as_bytes()).is_ok() {
                     entry.edits = Some(Arc::new(edits));
+                    let restored = Arc::clone(&entry.restored);
                     self.session.ledger.lock().push(Entry::Query(entry));
-                    self.outbox.offloaded(start, frame, ticket);
+                    self.outbox.offloaded(start, frame, ticket, restored);
                     add(&self.session.context.metrics.statements_rewritten, 1);
                     return;
                 }
@@ -224,7 +230,7 @@ impl<'s> Frontend<'s> {
             let mut ledger = self.session.ledger.lock();
             let formats = bind.result_formats().codes().collect();
             ledger.bind(bind.portal, bind.statement, Some(formats));
-            ledger.statement(bind.statement)
+            ledger.certain_statement(bind.statement)
         };
         let sites = statement
             .as_ref()
@@ -235,7 +241,8 @@ impl<'s> Frontend<'s> {
             if let Some(params) = params
                 && params.encode(&bind, self.outbox.bytes()).is_ok()
             {
-                self.outbox.offloaded(start, frame, params.ticket);
+                let restored = Arc::default();
+                self.outbox.offloaded(start, frame, params.ticket, restored);
                 return;
             }
         }
@@ -250,7 +257,7 @@ impl<'s> Frontend<'s> {
             return ledger.push(Entry::Malformed);
         };
         let portal = ledger.portal(execute.portal);
-        if portal.needs_describe()
+        if ledger.needs_describe(&portal)
             && self.session.may_hold_references()
             && encode_describe(self.outbox.bytes(), Target::Portal, execute.portal).is_ok()
         {
@@ -286,13 +293,13 @@ impl<'s> Frontend<'s> {
 
     /// Passes a long message on as it arrives.
     async fn stream(&mut self, header: Header) -> io::Result<()> {
-        if !self.note_stream(header.tag) {
+        while !self.note_stream(header.tag) {
             // The names stand within the first bytes; more must come before they can be read.
-            if self.inbox.bytes.len() < LONGEST_NAMES {
-                self.fill().await?;
-                return Ok(());
+            if self.inbox.bytes.len() >= LONGEST_NAMES {
+                return self.pass_all().await;
             }
-            return self.pass_all().await;
+            self.flush().await?;
+            self.fill_amid_message().await?;
         }
         let mut left = header.len;
         loop {
@@ -304,9 +311,7 @@ impl<'s> Frontend<'s> {
                 return Ok(());
             }
             self.flush().await?;
-            if self.fill().await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
+            self.fill_amid_message().await?;
         }
     }
 
@@ -316,12 +321,17 @@ impl<'s> Frontend<'s> {
         let mut names = start.split(|byte| *byte == 0);
         let mut ledger = self.session.ledger.lock();
         match tag {
-            tag::QUERY => ledger.push(Entry::Query(SimpleQuery::default())),
+            // A text that is not looked at may give names another meaning.
+            tag::QUERY => {
+                ledger.forget_names();
+                ledger.push(Entry::Query(SimpleQuery::default()));
+            }
             tag::FUNCTION_CALL => ledger.push(Entry::FunctionCall),
             tag::PARSE => {
                 let (Some(name), Some(_)) = (names.next(), names.next()) else {
                     return false;
                 };
+                ledger.forget_names();
                 ledger.parse(name, Statement::unknown(Vec::new()));
             }
             tag::BIND => {
@@ -349,25 +359,35 @@ impl<'s> Frontend<'s> {
             self.outbox.push(&piece);
             self.flush().await?;
             if self.fill().await? == 0 {
-                return Ok(());
+                return self.finish().await;
             }
         }
     }
 
-    /// Waits for more from the client, or for a wish to abort.
+    /// Waits for more from the client, or for a wish to abort; 0 at the end.
     async fn fill(&mut self) -> io::Result<usize> {
-        self.inbox.make_room(self.last_read);
         tokio::select! {
-            read = self.client.fill(&mut self.inbox.bytes) => {
-                self.last_read = read?;
-                add(&self.session.context.metrics.client_bytes_in, self.last_read as u64);
-                Ok(self.last_read)
-            }
+            read = read(self.session, &mut self.client, &mut self.inbox, &mut self.last_read) => read,
             () = self.session.abort_wanted.notified() => {
                 self.abort_if_wanted();
                 // Anything but 0, which would mean the end.
                 Ok(1)
             }
+        }
+    }
+
+    /// Waits for more of a message whose start has been sent: nothing may come between.
+    async fn fill_amid_message(&mut self) -> io::Result<()> {
+        match read(
+            self.session,
+            &mut self.client,
+            &mut self.inbox,
+            &mut self.last_read,
+        )
+        .await?
+        {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            _ => Ok(()),
         }
     }
 
@@ -377,6 +397,19 @@ impl<'s> Frontend<'s> {
             .flush(&mut self.server, &context.store, &context.metrics)
             .await
     }
+}
+
+/// Cancel-safe.
+async fn read(
+    session: &Session,
+    client: &mut Reader<'_>,
+    inbox: &mut Inbox,
+    last_read: &mut usize,
+) -> io::Result<usize> {
+    inbox.make_room(*last_read);
+    *last_read = client.fill(&mut inbox.bytes).await?;
+    add(&session.context.metrics.client_bytes_in, *last_read as u64);
+    Ok(*last_read)
 }
 
 /// Two names of at most 63 bytes as a rule, but nothing bounds those of the protocol.
@@ -403,12 +436,14 @@ fn declare(
 ) -> Option<Rewritten> {
     let mut types = statement.declared.clone();
     let mut sites = Vec::new();
-    for param in plan.params.iter().filter(|param| param.only_assigned) {
+    for param in &plan.params {
         let index = usize::from(param.number).checked_sub(1)?;
         let column = catalog.column(param.column)?;
         let visible_type = catalog.plain_oid_of(value_kind(param.client_kind))?;
         let declared = types.get(index).copied().unwrap_or(0);
-        if declared != 0 && !catalog.is_plain_of(declared, param.kind) {
+        // One that is used elsewhere keeps the type that the client gave it; where it gave none, the
+        // uses would disagree about it (42P08).
+        if declared != 0 && (!param.only_assigned || !catalog.is_plain_of(declared, param.kind)) {
             continue;
         }
         if types.len() <= index {
@@ -419,6 +454,7 @@ fn declare(
             index,
             column: Arc::clone(column),
             visible_type,
+            used_elsewhere: !param.only_assigned,
         });
     }
     if sites.is_empty() {

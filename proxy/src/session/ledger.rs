@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 
 use toastrack_sql::EditMap;
 
@@ -69,6 +69,8 @@ impl Entry {
 #[derive(Default)]
 pub(crate) struct SimpleQuery {
     pub(crate) edits: Option<Arc<EditMap>>,
+    /// The values could not be kept: the text went as it came, and `edits` do not count.
+    pub(crate) restored: Arc<AtomicBool>,
     /// The COPY ... TO STDOUT statements of the text, in order.
     pub(crate) copies: VecDeque<toastrack_sql::CopyOut>,
     /// The proxy's own query that aborts the transaction: its replies are swallowed.
@@ -88,6 +90,8 @@ pub(crate) struct Ledger {
     /// Messages sent that the server answers with ReadyForQuery, and those of them answered.
     boundaries: u64,
     boundaries_answered: u64,
+    /// The number of the segment that is being sent.
+    segment: u64,
 }
 
 impl Ledger {
@@ -96,6 +100,7 @@ impl Ledger {
         Ledger {
             entries: VecDeque::from([Entry::Startup]),
             boundaries: 1,
+            segment: 1,
             ..Ledger::default()
         }
     }
@@ -103,6 +108,9 @@ impl Ledger {
     /// Notes a message that is about to be sent (L1). Entries that the server is going to skip are
     /// dropped and taken back at once.
     pub(crate) fn push(&mut self, entry: Entry) {
+        if entry.is_boundary() {
+            self.segment += 1;
+        }
         match &entry {
             Entry::Sync if self.skipping => self.skipping = false,
             Entry::Sync if self.copy_in => return,
@@ -202,7 +210,10 @@ impl Ledger {
 
     /// A Parse is about to be sent.
     pub(crate) fn parse(&mut self, name: &[u8], statement: Statement) {
-        let statement = Arc::new(statement);
+        let statement = Arc::new(Statement {
+            parsed_in: self.segment,
+            ..statement
+        });
         let previous = self.statements.insert(name.into(), Arc::clone(&statement));
         self.push(Entry::Parse {
             name: name.into(),
@@ -216,6 +227,7 @@ impl Ledger {
         let portal = Arc::new(Portal {
             statement: self.statement(statement),
             formats,
+            named: !name.is_empty(),
             bound_after: self.boundaries,
             ..Portal::unknown()
         });
@@ -231,13 +243,13 @@ impl Ledger {
         let statement = self
             .statement(name)
             .unwrap_or_else(|| Arc::new(Statement::unknown(Vec::new())));
-        statement.describing.store(true, Ordering::Relaxed);
+        statement.described_in.set(self.segment);
         self.push(Entry::DescribeStatement(statement));
     }
 
     pub(crate) fn describe_portal(&mut self, name: &[u8], hidden: bool) {
         let portal = self.portal(name);
-        portal.describing.store(true, Ordering::Relaxed);
+        portal.described_in.set(self.segment);
         self.push(Entry::DescribePortal { portal, hidden });
     }
 
@@ -262,17 +274,22 @@ impl Ledger {
         self.statements.get(name).cloned()
     }
 
-    /// The portal of that name; one that the session did not bind is remembered as unknown.
-    pub(crate) fn portal(&mut self, name: &[u8]) -> Arc<Portal> {
-        if let Some(portal) = self.portals.get(name) {
-            return Arc::clone(portal);
-        }
-        let portal = Arc::new(Portal {
-            bound_after: self.boundaries,
-            ..Portal::unknown()
-        });
-        self.portals.insert(name.into(), Arc::clone(&portal));
-        portal
+    /// The portal of that name; an unknown one if the session did not bind it.
+    pub(crate) fn portal(&self, name: &[u8]) -> Arc<Portal> {
+        let portal = self.portals.get(name).cloned();
+        portal.unwrap_or_else(|| Arc::new(Portal::unknown()))
+    }
+
+    /// The statement of that name, if a Bind that is sent now is certain to meet it.
+    pub(crate) fn certain_statement(&self, name: &[u8]) -> Option<Arc<Statement>> {
+        self.statement(name)
+            .filter(|statement| statement.is_certain(self.segment))
+    }
+
+    /// Whether the server must be asked for a portal's result columns before an Execute that is sent
+    /// now.
+    pub(crate) fn needs_describe(&self, portal: &Portal) -> bool {
+        portal.needs_describe(self.segment)
     }
 
     /// Names may have changed their meaning by SQL (DEALLOCATE, DISCARD): what is remembered of
@@ -320,12 +337,8 @@ impl Ledger {
                     put_back(&mut self.portals, name, previous);
                 }
             }
-            Entry::DescribeStatement(statement) => {
-                statement.describing.store(false, Ordering::Relaxed);
-            }
-            Entry::DescribePortal { portal, .. } => {
-                portal.describing.store(false, Ordering::Relaxed);
-            }
+            Entry::DescribeStatement(statement) => statement.described_in.clear(),
+            Entry::DescribePortal { portal, .. } => portal.described_in.clear(),
             Entry::Startup
             | Entry::Query(_)
             | Entry::Execute(_)

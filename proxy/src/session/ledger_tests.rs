@@ -23,6 +23,10 @@ fn execute(ledger: &mut Ledger, portal: &[u8]) {
     ledger.push(Entry::Execute(portal));
 }
 
+fn needs_describe(ledger: &Ledger, portal: &[u8]) -> bool {
+    ledger.needs_describe(&ledger.portal(portal))
+}
+
 /// Replies take entries from the front, in order; ReadyForQuery takes the Sync.
 #[test]
 fn replies_match_what_was_sent() {
@@ -184,9 +188,9 @@ fn a_describe_is_asked_for_only_when_needed() {
     let mut ledger = ready();
     ledger.parse(b"s", fixed_statement());
     ledger.bind(b"", b"s", Some(Box::new([1])));
-    assert!(ledger.portal(b"").needs_describe());
+    assert!(needs_describe(&ledger, b""));
     ledger.describe_statement(b"s");
-    assert!(!ledger.portal(b"").needs_describe());
+    assert!(!needs_describe(&ledger, b""));
     // Skipped by the server: it must be asked again.
     ledger.failed();
     ledger.push(Entry::Sync);
@@ -196,14 +200,48 @@ fn a_describe_is_asked_for_only_when_needed() {
     let statement = ledger.statement(b"s").expect("parsed");
     assert!(statement.columns.set(Arc::<Columns>::default()).is_ok());
     ledger.bind(b"", b"s", Some(Box::new([1])));
-    assert!(!ledger.portal(b"").needs_describe());
+    assert!(!needs_describe(&ledger, b""));
     assert!(ledger.portal(b"").shape().is_some());
 
     ledger.parse(b"fetch", Statement::unknown(Vec::new()));
     ledger.bind(b"", b"fetch", Some(Box::new([])));
-    assert!(ledger.portal(b"").needs_describe());
+    assert!(needs_describe(&ledger, b""));
     ledger.describe_portal(b"", true);
-    assert!(!ledger.portal(b"").needs_describe());
+    assert!(!needs_describe(&ledger, b""));
     // A cursor opened by SQL.
-    assert!(ledger.portal(b"by sql").needs_describe());
+    assert!(needs_describe(&ledger, b"by sql"));
+}
+
+/// L2: an error makes the server skip a Parse or a Describe, but not what stands behind the next Sync.
+/// That must not lean on either before the server has answered it.
+#[test]
+fn nothing_leans_on_what_may_be_skipped() {
+    let mut ledger = ready();
+    ledger.parse(b"s", fixed_statement());
+    ledger.describe_statement(b"s");
+    ledger.bind(b"", b"s", Some(Box::new([])));
+    assert!(ledger.certain_statement(b"s").is_some());
+    assert!(!needs_describe(&ledger, b""));
+    ledger.push(Entry::Sync);
+    ledger.bind(b"", b"s", Some(Box::new([])));
+    assert!(ledger.certain_statement(b"s").is_none());
+    assert!(needs_describe(&ledger, b""));
+    let statement = ledger.statement(b"s").expect("parsed");
+    statement
+        .confirmed
+        .store(true, std::sync::atomic::Ordering::Relaxed);
+    assert!(ledger.certain_statement(b"s").is_some());
+}
+
+/// SQL can close a named portal and open another of its name, so that it is described in each segment.
+#[test]
+fn a_named_portal_is_described_again() {
+    let mut ledger = ready();
+    ledger.parse(b"s", fixed_statement());
+    ledger.bind(b"p", b"s", Some(Box::new([])));
+    assert!(needs_describe(&ledger, b"p"));
+    ledger.describe_portal(b"p", true);
+    assert!(!needs_describe(&ledger, b"p"));
+    ledger.push(Entry::Sync);
+    assert!(needs_describe(&ledger, b"p"));
 }

@@ -2,8 +2,9 @@
 //!
 //! Owns:       both sockets, in one task with two loops: [`frontend`] carries what the client sends,
 //!             [`backend`] what the server answers.
-//! Promises:   either loop ends both. Neither waits for the other but through the sockets, so what
-//!             one side does not read is not read from the other (S7).
+//! Promises:   the end of the server's loop, or an error, ends both; when the client stops sending, the
+//!             server is told so and its last answers are passed on. Neither loop waits for the other but
+//!             through the sockets, so what one side does not read is not read from the other (S7).
 //! Invariants: S2 to S6 of docs/invariants.md; L1 and L2 of [`ledger`].
 
 mod backend;
@@ -151,9 +152,13 @@ pub(crate) async fn run(
     let (server_reader, server_writer) = server.split();
     let mut frontend = frontend::Frontend::new(&session, client_reader, server_writer, &start.rest);
     let mut backend = backend::Backend::new(&session, server_reader, client_writer);
+    let answers = backend.run();
+    tokio::pin!(answers);
     // Dropping the loop that has not ended is what ends it: the sockets close behind both.
     tokio::select! {
-        ended = frontend.run() => ended,
-        ended = backend.run() => ended,
+        ended = frontend.run() => ended?,
+        ended = &mut answers => return ended,
     }
+    // The client will say no more, but may still listen for what it has asked.
+    answers.await
 }

@@ -5,6 +5,8 @@
 
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use toastrack_offload::{Store, Ticket};
@@ -24,6 +26,8 @@ pub(super) struct Outbox {
 struct Offload {
     range: Range<usize>,
     original: Bytes,
+    /// Set when the original was sent.
+    restored: Arc<AtomicBool>,
 }
 
 /// From here on the outbox is sent even while more input is waiting.
@@ -46,10 +50,18 @@ impl Outbox {
     }
 
     /// The bytes since `start` are a message with references; `original` is what the client sent.
-    pub(super) fn offloaded(&mut self, start: usize, original: Bytes, ticket: Ticket) {
+    /// `restored` is set if the original goes after all.
+    pub(super) fn offloaded(
+        &mut self,
+        start: usize,
+        original: Bytes,
+        ticket: Ticket,
+        restored: Arc<AtomicBool>,
+    ) {
         self.offloads.push(Offload {
             range: start..self.bytes.len(),
             original,
+            restored,
         });
         self.ticket = self.ticket.max(Some(ticket));
     }
@@ -82,6 +94,7 @@ impl Outbox {
     fn restore_originals(&mut self, metrics: &Metrics) {
         for offload in self.offloads.drain(..).rev() {
             metrics.count_inline(InlineReason::Store);
+            offload.restored.store(true, Ordering::Relaxed);
             self.bytes
                 .splice(offload.range, offload.original.iter().copied());
         }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use toastrack_offload::ValueKind;
 use toastrack_sql::{CopyOut, EditMap};
 
@@ -19,8 +20,12 @@ pub(crate) struct Statement {
     pub(crate) fixed_shape: bool,
     /// The result columns, once the server described them.
     pub(crate) columns: OnceLock<Arc<Columns>>,
-    /// A Describe is under way.
-    pub(crate) describing: AtomicBool,
+    /// The segment (see [`Segment`]) in which a Describe of it is under way.
+    pub(crate) described_in: Segment,
+    /// The segment in which it was parsed.
+    pub(crate) parsed_in: u64,
+    /// The server said ParseComplete.
+    pub(crate) confirmed: AtomicBool,
     /// COPY ... TO STDOUT in the text.
     pub(crate) copies: Vec<CopyOut>,
     /// Where positions in the forwarded text stand in the client's, if the two differ.
@@ -35,10 +40,40 @@ impl Statement {
             declared,
             fixed_shape: false,
             columns: OnceLock::new(),
-            describing: AtomicBool::new(false),
+            described_in: Segment::default(),
+            parsed_in: 0,
+            confirmed: AtomicBool::new(false),
             copies: Vec::new(),
             edits: None,
         }
+    }
+}
+
+impl Statement {
+    /// Whether a Bind that is sent in `segment` meets this statement, and not an older one of its
+    /// name: after an error the server skips a Parse, but not what comes behind the next Sync.
+    pub(crate) fn is_certain(&self, segment: u64) -> bool {
+        self.parsed_in == segment || self.confirmed.load(Ordering::Relaxed)
+    }
+}
+
+/// A stretch of messages between two that the server answers with ReadyForQuery, by its number from
+/// 1; 0 is none. After an error the server skips to the end of a stretch at least: a message that was
+/// sent in the same stretch as another one, behind it, is not run without it.
+#[derive(Default)]
+pub(crate) struct Segment(AtomicU64);
+
+impl Segment {
+    pub(crate) fn set(&self, segment: u64) {
+        self.0.store(segment, Ordering::Relaxed);
+    }
+
+    pub(crate) fn clear(&self) {
+        self.set(0);
+    }
+
+    fn is(&self, segment: u64) -> bool {
+        self.0.load(Ordering::Relaxed) == segment
     }
 }
 
@@ -49,6 +84,9 @@ pub(crate) struct ParamSite {
     pub(crate) column: Arc<Column>,
     /// The type that the parameter has for the client.
     pub(crate) visible_type: u32,
+    /// The parameter is used otherwise as well: its value stays inline, unless it would be read as a
+    /// reference.
+    pub(crate) used_elsewhere: bool,
 }
 
 /// A bound statement.
@@ -57,8 +95,12 @@ pub(crate) struct Portal {
     pub(crate) statement: Option<Arc<Statement>>,
     /// Result formats as in Bind; None when the message was too long to look into.
     pub(crate) formats: Option<Box<[i16]>>,
-    pub(crate) shape: OnceLock<Arc<Shape>>,
-    pub(crate) describing: AtomicBool,
+    /// As the server last described it.
+    pub(crate) shape: Mutex<Option<Arc<Shape>>>,
+    /// The segment in which a Describe of it is under way, or was.
+    pub(crate) described_in: Segment,
+    /// SQL cannot give another meaning to the unnamed portal, but can to a name (CLOSE, DECLARE).
+    pub(crate) named: bool,
     /// How many messages that end an implicit transaction were sent before it was bound.
     pub(crate) bound_after: u64,
 }
@@ -68,16 +110,18 @@ impl Portal {
         Portal {
             statement: None,
             formats: None,
-            shape: OnceLock::new(),
-            describing: AtomicBool::new(false),
+            shape: Mutex::new(None),
+            described_in: Segment::default(),
+            named: true,
             bound_after: 0,
         }
     }
 
     /// The result columns with their formats, when all of it is known.
     pub(crate) fn shape(&self) -> Option<Arc<Shape>> {
-        if let Some(shape) = self.shape.get() {
-            return Some(Arc::clone(shape));
+        let mut shape = self.shape.lock();
+        if shape.is_some() {
+            return shape.clone();
         }
         let statement = self
             .statement
@@ -85,13 +129,19 @@ impl Portal {
             .filter(|statement| statement.fixed_shape)?;
         let columns = statement.columns.get()?;
         let formats = self.formats.as_ref()?;
-        let shape = Arc::new(columns.with_formats(formats));
-        Some(Arc::clone(self.shape.get_or_init(|| shape)))
+        *shape = Some(Arc::new(columns.with_formats(formats)));
+        shape.clone()
     }
 
-    /// Whether the server must be asked for the result columns before an Execute.
-    pub(crate) fn needs_describe(&self) -> bool {
-        if self.shape.get().is_some() || self.describing.load(Ordering::Relaxed) {
+    /// Whether the server must be asked for the result columns before an Execute in `segment`.
+    pub(crate) fn needs_describe(&self, segment: u64) -> bool {
+        if self.described_in.is(segment) {
+            return false;
+        }
+        if self.named {
+            return true;
+        }
+        if self.shape.lock().is_some() {
             return false;
         }
         let Some(statement) = self
@@ -101,8 +151,7 @@ impl Portal {
         else {
             return true;
         };
-        let known =
-            statement.columns.get().is_some() || statement.describing.load(Ordering::Relaxed);
+        let known = statement.columns.get().is_some() || statement.described_in.is(segment);
         !(known && self.formats.is_some())
     }
 }
