@@ -29,3 +29,4 @@ BEGIN
 END
 $down$;
 DROP FUNCTION toastrack.varchar_typmod_in(pg_catalog.cstring[]), toastrack.varchar_typmod_out(pg_catalog.int4);
+DROP FUNCTION IF EXISTS toastrack.no_statistics(pg_catalog.internal);

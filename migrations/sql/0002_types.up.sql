@@ -2,6 +2,13 @@
 -- their plain types. The functions are declared again because a type needs its own;
 -- the code behind them is the server's.
 
+-- ANALYZE sorts a sample of each column, which would fetch its values, and keep them all in memory.
+-- A type may have a function that looks at its columns instead, and false from it means that there
+-- is nothing to keep: Postgres itself takes only a width from values over 1 kB. The code is the
+-- server's, of a function that takes nothing and is false wherever ANALYZE can run.
+CREATE FUNCTION toastrack.no_statistics(pg_catalog.internal) RETURNS pg_catalog.bool
+    LANGUAGE internal STABLE STRICT PARALLEL SAFE AS 'pg_is_in_recovery';
+
 CREATE TYPE toastrack.text;
 CREATE FUNCTION toastrack.text_in(pg_catalog.cstring) RETURNS toastrack.text
     LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE AS 'textin';
@@ -16,7 +23,7 @@ CREATE FUNCTION toastrack.text_send(toastrack.text) RETURNS pg_catalog.bytea
 CREATE TYPE toastrack.text (
     INPUT = toastrack.text_in, OUTPUT = toastrack.text_out,
     RECEIVE = toastrack.text_recv, SEND = toastrack.text_send,
-    LIKE = pg_catalog.text, CATEGORY = 'S', PREFERRED = false, COLLATABLE = true
+    ANALYZE = toastrack.no_statistics, LIKE = pg_catalog.text, CATEGORY = 'S', PREFERRED = false, COLLATABLE = true
 );
 
 CREATE TYPE toastrack.varchar;
@@ -36,7 +43,7 @@ CREATE TYPE toastrack.varchar (
     INPUT = toastrack.varchar_in, OUTPUT = toastrack.varchar_out,
     RECEIVE = toastrack.varchar_recv, SEND = toastrack.varchar_send,
     TYPMOD_IN = toastrack.varchar_typmod_in, TYPMOD_OUT = toastrack.varchar_typmod_out,
-    LIKE = pg_catalog.varchar, CATEGORY = 'S', PREFERRED = false, COLLATABLE = true
+    ANALYZE = toastrack.no_statistics, LIKE = pg_catalog.varchar, CATEGORY = 'S', PREFERRED = false, COLLATABLE = true
 );
 
 CREATE TYPE toastrack.json;
@@ -51,7 +58,7 @@ CREATE FUNCTION toastrack.json_send(toastrack.json) RETURNS pg_catalog.bytea
 CREATE TYPE toastrack.json (
     INPUT = toastrack.json_in, OUTPUT = toastrack.json_out,
     RECEIVE = toastrack.json_recv, SEND = toastrack.json_send,
-    LIKE = pg_catalog.json
+    ANALYZE = toastrack.no_statistics, LIKE = pg_catalog.json
 );
 
 CREATE TYPE toastrack.jsonb;
@@ -66,7 +73,7 @@ CREATE FUNCTION toastrack.jsonb_send(toastrack.jsonb) RETURNS pg_catalog.bytea
 CREATE TYPE toastrack.jsonb (
     INPUT = toastrack.jsonb_in, OUTPUT = toastrack.jsonb_out,
     RECEIVE = toastrack.jsonb_recv, SEND = toastrack.jsonb_send,
-    LIKE = pg_catalog.jsonb
+    ANALYZE = toastrack.no_statistics, LIKE = pg_catalog.jsonb
 );
 
 CREATE TYPE toastrack.bytea;
@@ -81,7 +88,7 @@ CREATE FUNCTION toastrack.bytea_send(toastrack.bytea) RETURNS pg_catalog.bytea
 CREATE TYPE toastrack.bytea (
     INPUT = toastrack.bytea_in, OUTPUT = toastrack.bytea_out,
     RECEIVE = toastrack.bytea_recv, SEND = toastrack.bytea_send,
-    LIKE = pg_catalog.bytea
+    ANALYZE = toastrack.no_statistics, LIKE = pg_catalog.bytea
 );
 
 -- What stands in the row, as the plain type: the same bytes, not copied, not even fetched
