@@ -89,23 +89,23 @@ SELECT DISTINCT
         ELSE 'it names the column; take it out and put it back afterwards'
     END
 FROM pg_catalog.pg_depend AS d
-WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $1 AND d.refobjsubid = $2
+WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.refobjid = $1 AND d.refobjsubid = $2::pg_catalog.int2
   AND (d.classid IN ('pg_catalog.pg_rewrite'::pg_catalog.regclass, 'pg_catalog.pg_trigger'::pg_catalog.regclass,
                      'pg_catalog.pg_policy'::pg_catalog.regclass, 'pg_catalog.pg_proc'::pg_catalog.regclass,
                      'pg_catalog.pg_publication_rel'::pg_catalog.regclass)
        OR (d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass
-           AND EXISTS (SELECT FROM pg_catalog.pg_attrdef AS x WHERE x.oid = d.objid AND x.adnum <> $2)))
+           AND EXISTS (SELECT FROM pg_catalog.pg_attrdef AS x WHERE x.oid = d.objid AND x.adnum <> $2::pg_catalog.int2)))
 UNION ALL
 SELECT 'partition key of ' || p.partrelid::pg_catalog.regclass, 'the column is part of it'
 FROM pg_catalog.pg_partitioned_table AS p
-WHERE p.partrelid = $1 AND $2 = ANY (p.partattrs)
+WHERE p.partrelid = $1 AND $2::pg_catalog.int2 = ANY (p.partattrs)
 ORDER BY 1";
 
 const CONSTRAINTS: &str = "
 SELECT pg_catalog.quote_ident(c.conname), c.contype = 'f'
 FROM pg_catalog.pg_constraint AS c
-WHERE (c.conrelid = $1 AND $2 = ANY (c.conkey) AND c.contype IN ('c', 'f'))
-   OR (c.confrelid = $1 AND $2 = ANY (c.confkey))
+WHERE (c.conrelid = $1 AND $2::pg_catalog.int2 = ANY (c.conkey) AND c.contype IN ('c', 'f'))
+   OR (c.confrelid = $1 AND $2::pg_catalog.int2 = ANY (c.confkey))
 ORDER BY 1";
 
 /// Key columns: the operator class if the offloaded type has none to take its place. Expressions and
@@ -115,27 +115,27 @@ SELECT x.indexrelid::pg_catalog.regclass::pg_catalog.text, m.amname::pg_catalog.
        (SELECT o.opcname::pg_catalog.text
         FROM pg_catalog.generate_series(0, x.indnkeyatts - 1) AS k (position)
         JOIN pg_catalog.pg_opclass AS o ON o.oid = x.indclass[k.position]
-        WHERE x.indkey[k.position] = $2
+        WHERE x.indkey[k.position] = $2::pg_catalog.int2
           AND NOT (m.amname IN ('btree', 'hash') AND (o.opcdefault OR o.opcname = 'varchar_ops'))
         LIMIT 1),
        (SELECT pg_catalog.format_type(a.atttypid, NULL) FROM pg_catalog.pg_attribute AS a
-        WHERE a.attrelid = $1 AND a.attnum = $2)
+        WHERE a.attrelid = $1 AND a.attnum = $2::pg_catalog.int2)
 FROM pg_catalog.pg_index AS x
 JOIN pg_catalog.pg_class AS c ON c.oid = x.indexrelid
 JOIN pg_catalog.pg_am AS m ON m.oid = c.relam
 WHERE x.indrelid = $1
-  AND ($2 = ANY (x.indkey)
+  AND ($2::pg_catalog.int2 = ANY (x.indkey)
        OR EXISTS (SELECT FROM pg_catalog.pg_depend AS d
                   WHERE d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.objid = x.indexrelid
                     AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
-                    AND d.refobjid = $1 AND d.refobjsubid = $2))
+                    AND d.refobjid = $1 AND d.refobjsubid = $2::pg_catalog.int2))
 ORDER BY 1";
 
 /// Triggers and functions are found by their source: words that make text of a row or of any type. A guess that
 /// names too much, as an operator can look and decide.
 const COMPOSERS: &str = r"
 WITH words AS (
-    SELECT '\m(row_to_json|to_jsonb?|jsonb?_agg|jsonb?_object_agg|jsonb?_build_object|jsonb?_build_array|array_to_json|hstore|format|concat|concat_ws|xmlelement|xmlforest|query_to_xml|table_to_xml)\s*\(|\m(new|old)\s*::|\mcast\s*\(\s*(new|old)\M|\m(new|old)\.\*' AS pattern
+    SELECT '\m(row_to_json|to_jsonb?|jsonb?_agg|jsonb?_object_agg|jsonb?_build_object|jsonb?_build_array|array_to_json|hstore|format|concat|concat_ws|xmlelement|xmlforest|query_to_xml|table_to_xml)\s*\(|\m(new|old)\s*::|\mcast\s*\(\s*(new|old)\M|\.\*\s*\)\s*::|\m(new|old)\.\*' AS pattern
 ), tables AS (
     SELECT c.oid, c.relname FROM pg_catalog.pg_class AS c WHERE c.oid = ANY ($1)
 )
