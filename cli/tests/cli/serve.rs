@@ -85,8 +85,10 @@ async fn whole_way() {
     assert_eq!(stats["resolver"]["values_resolved"], 1, "{stats}");
     assert_eq!(stats["proxy"]["values_resolved"], 1, "{stats}");
 
-    let said = fail(&["restore", "docs.body", "-d", &database], 1);
-    assert!(said.contains('1'), "{said}");
+    let refused = run(&["restore", "docs.body", "-d", &database]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(said.contains("cannot, because:\n    1 "), "{said}");
     assert_eq!(serving.stop().code(), Some(0));
 
     direct.execute("delete from docs", &[]).await.unwrap();
@@ -163,4 +165,36 @@ fn bad_configuration() {
     let checked = run(&["check-config", path]);
     assert_eq!(served.status.code(), Some(1));
     assert_eq!(served.stderr, checked.stderr);
+}
+
+/// What would see references is named, and has to be accepted.
+#[tokio::test(flavor = "multi_thread")]
+async fn differences_have_to_be_accepted() {
+    let cluster = Cluster::start().unwrap();
+    let database = cluster.connection_string("postgres");
+    succeed(&["install", "-d", &database]);
+    let direct = connect(&database).await;
+    direct
+        .batch_execute(
+            "create table docs(body text);
+             create function log() returns trigger language plpgsql as
+             $$ begin raise notice '%', row_to_json(new); return new; end $$;
+             create trigger log before insert on docs for each row execute function log()",
+        )
+        .await
+        .unwrap();
+    let offload = ["offload", "docs.body", "-d", &database];
+    let refused = run(&offload);
+    assert_eq!(refused.status.code(), Some(1));
+    let (plan, reason) = (
+        String::from_utf8_lossy(&refused.stdout).into_owned(),
+        String::from_utf8_lossy(&refused.stderr).into_owned(),
+    );
+    assert!(plan.contains("log"), "{plan}");
+    assert!(reason.contains("--accept-differences"), "{reason}");
+    let type_of = "select format_type(atttypid, null) from pg_attribute \
+                   where attrelid = 'docs'::regclass and attname = 'body'";
+    assert_eq!(text(&direct, type_of).await, "text");
+    succeed(&[&offload[..], &["--accept-differences"]].concat());
+    assert_eq!(text(&direct, type_of).await, "toastrack.text");
 }
