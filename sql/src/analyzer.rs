@@ -37,6 +37,8 @@ impl Analyzer {
     }
 
     /// The plan for a `Parse` message.
+    ///
+    /// Presumes `standard_conforming_strings = on`; do not ask otherwise.
     pub fn statement(&self, tables: &Tables, text: &str) -> Arc<StatementPlan> {
         let row_shape = row_shape(text.as_bytes());
         if !can_assign(text) || !tables.mentions(text.as_bytes()) {

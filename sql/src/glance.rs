@@ -5,17 +5,15 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 
 use crate::plan::RowShape;
+use crate::scan::{first_word, is_any_of};
 
 /// Whether a prepared statement's result columns can differ between executions, by its first word.
 /// What is not certain is `PerPortal`, which costs a Describe for each portal.
 pub fn row_shape(text: &[u8]) -> RowShape {
-    let start = skip_blank(text);
-    let is_word_byte = |byte: &&u8| byte.is_ascii_alphabetic();
-    let word = &start[..start.iter().take_while(is_word_byte).count()];
-    const FIXED: [&[u8]; 8] = [
-        b"select", b"insert", b"update", b"delete", b"with", b"values", b"table", b"merge",
+    const FIXED: [&str; 8] = [
+        "select", "insert", "update", "delete", "with", "values", "table", "merge",
     ];
-    if FIXED.iter().any(|fixed| fixed.eq_ignore_ascii_case(word)) {
+    if is_any_of(first_word(text), &FIXED) {
         RowShape::Fixed
     } else {
         RowShape::PerPortal
@@ -32,44 +30,6 @@ pub fn changes_names(text: &[u8]) -> bool {
             .expect("two short patterns build")
     });
     WORDS.is_match(text)
-}
-
-/// The text behind blanks, comments and opening parentheses.
-fn skip_blank(mut text: &[u8]) -> &[u8] {
-    loop {
-        text = match text {
-            [
-                b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' | b'(' | b';',
-                rest @ ..,
-            ] => rest,
-            [b'-', b'-', rest @ ..] => {
-                let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-                &rest[end.unwrap_or(rest.len())..]
-            }
-            [b'/', b'*', rest @ ..] => skip_comment(rest),
-            _ => return text,
-        }
-    }
-}
-
-/// The text behind a comment whose start was taken; comments nest.
-fn skip_comment(mut text: &[u8]) -> &[u8] {
-    let mut depth = 1;
-    while depth > 0 {
-        text = match text {
-            [b'/', b'*', rest @ ..] => {
-                depth += 1;
-                rest
-            }
-            [b'*', b'/', rest @ ..] => {
-                depth -= 1;
-                rest
-            }
-            [_, rest @ ..] => rest,
-            [] => return text,
-        }
-    }
-    text
 }
 
 #[cfg(test)]

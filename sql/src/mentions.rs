@@ -1,7 +1,7 @@
 //! The first question asked of every statement: does it name an offloaded table at all?
 //!
-//! A few names are searched for with SIMD: three bytes of each name, the rarest
-//! ones, in every case, and the whole name only where these are found. Case
+//! A few names are searched for with SIMD: two or three bytes of each name, the
+//! rarest ones, in every case, and the whole name only where these are found. Case
 //! folding automata take a byte at a time, which is five to ten times slower
 //! (benches/analyzer.rs); they remain for many names and for other processors.
 
@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use aho_corasick::AhoCorasick;
 use aho_corasick::packed::{self, Searcher};
 
-/// Bytes of a name that are searched for.
-const WINDOW: usize = 3;
+/// Bytes of each name that are searched for: two have half the spellings of
+/// three, so there is room for twice the names, but are found more often.
+const WINDOWS: [usize; 2] = [3, 2];
 /// What the SIMD algorithm (Teddy) takes.
 const MAX_PATTERNS: usize = 64;
 
@@ -44,7 +45,8 @@ impl Mentions {
         if names.is_empty() {
             return Mentions::Nothing;
         }
-        if let Some(windows) = Windows::new(&names) {
+        let windows = |len| Windows::new(&names, len);
+        if let Some(windows) = WINDOWS.into_iter().find_map(windows) {
             return Mentions::Windows(windows);
         }
         let automaton = AhoCorasick::builder()
@@ -68,11 +70,11 @@ impl Mentions {
 
 impl Windows {
     /// `None` when the names are too many or too short, or the processor lacks SIMD.
-    fn new(names: &[&[u8]]) -> Option<Windows> {
+    fn new(names: &[&[u8]], window_len: usize) -> Option<Windows> {
         let mut by_pattern: HashMap<Vec<u8>, Vec<Name>> = HashMap::new();
         for name in names {
-            let window_at = rarest_window(name)?;
-            let window = &name[window_at..window_at + WINDOW];
+            let window_at = rarest_window(name, window_len)?;
+            let window = &name[window_at..window_at + window_len];
             for pattern in cases(window) {
                 by_pattern.entry(pattern).or_default().push(Name {
                     name: name.to_vec(),
@@ -115,8 +117,8 @@ impl Name {
 }
 
 /// Where the window begins that is least often seen in texts.
-fn rarest_window(name: &[u8]) -> Option<usize> {
-    let windows = name.windows(WINDOW).enumerate();
+fn rarest_window(name: &[u8], len: usize) -> Option<usize> {
+    let windows = name.windows(len).enumerate();
     let commonness = |window: &[u8]| window.iter().map(|&b| commonness(b)).sum::<usize>();
     windows
         .min_by_key(|(_, window)| commonness(window))
@@ -165,10 +167,10 @@ mod tests {
         assert!(matches!(mentions(&[]), Mentions::Nothing));
         assert!(matches!(mentions(&names(200)), Mentions::Automaton(_)));
         assert!(matches!(
-            mentions(&["ab".to_owned()]),
+            mentions(&["a".to_owned()]),
             Mentions::Automaton(_)
         ));
-        let few = mentions(&names(3));
+        let few = mentions(&names(12));
         let simd = packed::Config::new().builder().add("abc").build().is_some();
         assert_eq!(matches!(few, Mentions::Windows(_)), simd);
     }
@@ -177,8 +179,8 @@ mod tests {
     fn every_case_of_a_window() {
         assert_eq!(cases(b"a_B").len(), 4);
         assert!(cases(b"a_B").contains(&b"A_b".to_vec()));
-        assert_eq!(rarest_window(b"documents"), Some(2));
-        assert_eq!(rarest_window(b"ab"), None);
+        assert_eq!(rarest_window(b"documents", 3), Some(2));
+        assert_eq!(rarest_window(b"ab", 3), None);
     }
 
     proptest! {

@@ -514,6 +514,14 @@ fn what_is_not_understood_says_so() {
                 assert!(!plan.understood, "{start}");
                 assert!(plan.params.is_empty() && plan.edits.is_empty(), "{start}");
             }
+            // The depths around the limit of the tree's decoder.
+            for n in 0..120 {
+                for (open, close) in [("f(", ")"), ("(select ", ")"), ("- ", ""), ("array[", "]")] {
+                    let plan = Analyzer::new(16).statement(&tables(), &nested(open, close, n));
+                    assert_eq!(plan.understood, plan.params.len() == 1);
+                    assert!(plan.understood || n > 10);
+                }
+            }
         })
         .expect("a thread")
         .join()
