@@ -5,6 +5,7 @@
 //! [`Config::load`], which reports every problem with its key. Every setting
 //! is applied at start: changing one takes a restart.
 
+mod parse;
 mod print;
 mod raw;
 mod source;
