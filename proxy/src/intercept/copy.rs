@@ -164,26 +164,33 @@ impl CopyRows {
             if index > 0 {
                 out.push(self.layout.delimiter);
             }
-            let (Some(Some(found_here)), Some(value)) = (found.get(index), &field.value) else {
+            let (Some(Some(found_here)), Some(original)) = (found.get(index), &field.value) else {
                 out.extend_from_slice(&line[field.range]);
                 continue;
             };
-            let value = fields::written(found_here, value, values, reader.encoding)?;
-            self.write_field(&value, found.len() == 1, &mut out);
+            let value = fields::written(found_here, original, values, reader.encoding)?;
+            let quoted = self.is_quoted_for_itself(&line[field.range], original);
+            self.write_field(&value, quoted, found.len() == 1, &mut out);
         }
         out.extend_from_slice(line_end);
         Ok(out)
     }
 
-    fn write_field(&self, value: &[u8], only_column: bool, out: &mut Vec<u8>) {
+    /// Whether the server put quotes around a reference that needs none, and so would around any value
+    /// of the column (FORCE_QUOTE).
+    fn is_quoted_for_itself(&self, field: &[u8], reference: &[u8]) -> bool {
+        if !self.layout.csv || field.first() != Some(&self.layout.quote) {
+            return false;
+        }
+        let mut unforced = Vec::with_capacity(field.len());
+        copy::write_csv(reference, self.csv(), false, false, &mut unforced);
+        unforced.first() != Some(&self.layout.quote)
+    }
+
+    fn write_field(&self, value: &[u8], quoted: bool, only_column: bool, out: &mut Vec<u8>) {
         if self.layout.csv {
-            copy::write_csv(
-                value,
-                self.csv(),
-                self.layout.force_quote_all,
-                only_column,
-                out,
-            );
+            let quoted = quoted || self.layout.force_quote_all;
+            copy::write_csv(value, self.csv(), quoted, only_column, out);
         } else {
             copy::write_text(value, self.layout.delimiter, out);
         }

@@ -116,7 +116,8 @@ impl<'s> Frontend<'s> {
                         target: Target::Portal,
                         name,
                     }) => {
-                        ledger.describe_portal(name, false);
+                        let portal = ledger.portal(name);
+                        ledger.describe_portal(portal, false);
                     }
                     Err(_) => ledger.push(Entry::Malformed),
                 }
@@ -261,7 +262,7 @@ impl<'s> Frontend<'s> {
             && self.session.may_hold_references()
             && encode_describe(self.outbox.bytes(), Target::Portal, execute.portal).is_ok()
         {
-            ledger.describe_portal(execute.portal, true);
+            ledger.describe_portal(Arc::clone(&portal), true);
         }
         ledger.push(Entry::Execute(portal));
     }

@@ -247,8 +247,7 @@ impl Ledger {
         self.push(Entry::DescribeStatement(statement));
     }
 
-    pub(crate) fn describe_portal(&mut self, name: &[u8], hidden: bool) {
-        let portal = self.portal(name);
+    pub(crate) fn describe_portal(&mut self, portal: Arc<Portal>, hidden: bool) {
         portal.described_in.set(self.segment);
         self.push(Entry::DescribePortal { portal, hidden });
     }

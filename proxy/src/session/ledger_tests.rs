@@ -206,7 +206,8 @@ fn a_describe_is_asked_for_only_when_needed() {
     ledger.parse(b"fetch", Statement::unknown(Vec::new()));
     ledger.bind(b"", b"fetch", Some(Box::new([])));
     assert!(needs_describe(&ledger, b""));
-    ledger.describe_portal(b"", true);
+    let portal = ledger.portal(b"");
+    ledger.describe_portal(portal, true);
     assert!(!needs_describe(&ledger, b""));
     // A cursor opened by SQL.
     assert!(needs_describe(&ledger, b"by sql"));
@@ -240,7 +241,8 @@ fn a_named_portal_is_described_again() {
     ledger.parse(b"s", fixed_statement());
     ledger.bind(b"p", b"s", Some(Box::new([])));
     assert!(needs_describe(&ledger, b"p"));
-    ledger.describe_portal(b"p", true);
+    let portal = ledger.portal(b"p");
+    ledger.describe_portal(portal, true);
     assert!(!needs_describe(&ledger, b"p"));
     ledger.push(Entry::Sync);
     assert!(needs_describe(&ledger, b"p"));

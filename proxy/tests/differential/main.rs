@@ -8,7 +8,14 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod copy;
+mod cursors;
 mod modes;
+mod names;
 mod normalise;
 mod pair;
 mod params;
+mod pipelines;
+mod scripts;
+mod sizes;
+mod start;

@@ -56,6 +56,7 @@ impl Databases {
         Pair {
             plain: connect(RIG.cluster.port(), &self.plain),
             packed: connect(RIG.port, &self.packed),
+            status: b'I',
         }
     }
 
@@ -69,6 +70,8 @@ impl Databases {
 pub(crate) struct Pair {
     pub(crate) plain: Raw,
     pub(crate) packed: Raw,
+    /// What the plain side's last ReadyForQuery said.
+    pub(crate) status: u8,
 }
 
 impl Pair {
@@ -111,6 +114,10 @@ impl Pair {
     /// Sends and compares.
     pub(crate) fn same(&mut self, tally: &mut Tally, what: &str, bytes: &[u8], readies: usize) {
         let answers = self.round(bytes, readies);
+        let ready = answers[0].iter().rfind(|message| message.tag == b'Z');
+        self.status = ready
+            .and_then(|message| message.body.first().copied())
+            .unwrap_or(self.status);
         tally.compare(what, &answers);
     }
 
@@ -130,6 +137,7 @@ pub(crate) struct Tally {
     test: &'static str,
     statements: usize,
     messages: usize,
+    errors: usize,
     differ: usize,
     /// What comes next is known to differ.
     known: bool,
@@ -144,6 +152,7 @@ impl Tally {
             test,
             statements: 0,
             messages: 0,
+            errors: 0,
             differ: 0,
             known: false,
             known_differ: 0,
@@ -155,6 +164,7 @@ impl Tally {
     pub(crate) fn compare(&mut self, what: &str, [plain, packed]: &[Vec<Message>; 2]) {
         self.statements += 1;
         self.messages += plain.len();
+        self.errors += plain.iter().filter(|message| message.tag == b'E').count();
         let [plain, packed] =
             [plain, packed].map(|side| side.iter().map(normalised).collect::<Vec<_>>());
         if plain == packed {
@@ -191,8 +201,8 @@ impl Tally {
     /// Says how much was compared, and fails if anything differed.
     pub(crate) fn finish(self) {
         println!(
-            "{}: {} answers, {} messages compared, {} differ, {} as documented",
-            self.test, self.statements, self.messages, self.differ, self.known_differ
+            "{}: {} answers, {} messages compared, {} of them errors; {} differ, {} as documented",
+            self.test, self.statements, self.messages, self.errors, self.differ, self.known_differ
         );
         const SHOWN: usize = 60;
         let shown: Vec<String> = self
