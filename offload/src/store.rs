@@ -173,17 +173,13 @@ impl Store {
     /// # Errors
     /// What the write or the sync failed with; the references of that ticket must not be used.
     pub async fn durable(&self, ticket: Ticket) -> Result<(), StoreError> {
-        let pipeline = &self.shared.pipeline;
-        let mut changes = pipeline.changes();
-        loop {
-            match pipeline.fate(ticket) {
-                Fate::Durable => return Ok(()),
-                Fate::Failed(error) => return Err(error),
-                Fate::Pending => {}
-            }
-            if changes.changed().await.is_err() {
-                return Err(StoreError::new(Kind::Bug, "the store went away"));
-            }
+        match self.shared.pipeline.settled(ticket).await {
+            Fate::Durable => Ok(()),
+            Fate::Failed(error) => Err(error),
+            Fate::Pending => Err(StoreError::new(
+                Kind::Bug,
+                "a ticket was announced too early",
+            )),
         }
     }
 

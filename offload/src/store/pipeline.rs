@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::batch::{Batch, SealJob};
 use super::segments::OpenSegment;
@@ -36,7 +36,9 @@ pub(crate) struct Pipeline {
     settled: AtomicU64,
     any_failure: AtomicBool,
     failures: Mutex<Vec<Failure>>,
-    /// Ticks whenever a waiter should look again.
+    /// Those who wait for a ticket, one entry for all of a ticket.
+    waiters: Mutex<Vec<(u64, Arc<Notify>)>>,
+    /// Ticks whenever one who waits for room should look again.
     changes: watch::Sender<()>,
     limits: Limits,
 }
@@ -65,6 +67,8 @@ struct State {
     in_flight: Option<Arc<Batch>>,
     /// The ticket of the next batch that is begun.
     next_ticket: u64,
+    /// Somebody waits for every ticket up to this one.
+    wanted: u64,
     pending_bytes: usize,
     /// A buffer to use again.
     idle_buffer: Vec<u8>,
@@ -109,8 +113,23 @@ pub(crate) enum Chore {
 
 /// How long to wait before trying again to make a segment on a full disk.
 const FULL_RETRY: Duration = Duration::from_secs(1);
+/// A batch of so many bytes is written though nobody waits for it yet.
+const WRITTEN_UNASKED: usize = 1 << 20;
 /// A buffer larger than this is not kept for the next batch.
 const IDLE_BUFFER_MAX: usize = 4 << 20;
+
+impl State {
+    /// The batch to write now: one that is ended, or the one being filled once somebody waits for it.
+    fn take_next(&mut self) -> Option<Batch> {
+        if let Some(ended) = self.queue.pop_front() {
+            return Some(ended);
+        }
+        let (wanted, closing) = (self.wanted, self.closing != Closing::No);
+        self.filling.take_if(|batch| {
+            closing || batch.ticket <= wanted || batch.bytes.len() >= WRITTEN_UNASKED
+        })
+    }
+}
 
 impl Pipeline {
     pub(crate) fn new(target: OpenSegment, spare: Option<OpenSegment>, limits: Limits) -> Pipeline {
@@ -123,6 +142,7 @@ impl Pipeline {
                 queue: VecDeque::new(),
                 in_flight: None,
                 next_ticket: 1,
+                wanted: 0,
                 pending_bytes: 0,
                 idle_buffer: Vec::new(),
                 seals: Vec::new(),
@@ -137,6 +157,7 @@ impl Pipeline {
             settled: AtomicU64::new(0),
             any_failure: AtomicBool::new(false),
             failures: Mutex::new(Vec::new()),
+            waiters: Mutex::new(Vec::new()),
             changes: watch::Sender::new(()),
             limits,
         }
@@ -173,6 +194,7 @@ impl Pipeline {
         target.tail += footprint as u64;
         target.records += 1;
         filling.records += 1;
+        let filling_bytes = filling.bytes.len();
         state.pending_bytes += footprint;
         // Early enough that the next segment is there before this one is full.
         let used_quarter = target.tail > target.end / 4;
@@ -180,7 +202,7 @@ impl Pipeline {
             state.spare_wanted = true;
             self.chores.notify_one();
         }
-        if state.in_flight.is_none() {
+        if state.in_flight.is_none() && filling_bytes >= WRITTEN_UNASKED {
             self.work.notify_one();
         }
         Ok(place)
@@ -258,8 +280,7 @@ impl Pipeline {
     pub(crate) fn next_batch(&self) -> Option<Arc<Batch>> {
         let mut state = self.state.lock();
         loop {
-            let next = state.queue.pop_front().or_else(|| state.filling.take());
-            if let Some(batch) = next {
+            if let Some(batch) = state.take_next() {
                 let batch = Arc::new(batch);
                 state.in_flight = Some(Arc::clone(&batch));
                 return Some(batch);
@@ -277,7 +298,10 @@ impl Pipeline {
     pub(crate) fn settle(&self, batch: Arc<Batch>) {
         let mut state = self.state.lock();
         state.in_flight = None;
-        state.failures_in_a_row = 0;
+        // An empty batch says nothing about the disk.
+        if !batch.bytes.is_empty() {
+            state.failures_in_a_row = 0;
+        }
         state.pending_bytes = state.pending_bytes.saturating_sub(batch.bytes.len());
         let ticket = batch.ticket;
         // `in_flight` was the only other handle: readers copy what they need under the lock.
@@ -360,6 +384,15 @@ impl Pipeline {
     fn publish(&self, state: MutexGuard<'_, State>, ticket: u64) {
         self.settled.store(ticket, Ordering::Release);
         drop(state);
+        let mut waiters = self.waiters.lock();
+        waiters.retain(|(waited_for, waiter)| {
+            let settled = *waited_for <= ticket;
+            if settled {
+                waiter.notify_waiters();
+            }
+            !settled
+        });
+        drop(waiters);
         self.changes.send_replace(());
     }
 
@@ -378,6 +411,43 @@ impl Pipeline {
             }
         }
         Fate::Durable
+    }
+
+    /// Waits until a ticket is settled. The values of one statement, and of all sessions that come
+    /// while a sync runs, share the next one: a batch is written when somebody waits for it.
+    ///
+    /// Cancel-safe.
+    pub(crate) async fn settled(&self, ticket: Ticket) -> Fate {
+        let waiter = self.waiter(ticket);
+        let mut notified = std::pin::pin!(waiter.notified());
+        // Before the look, so that what happens after it is not missed.
+        notified.as_mut().enable();
+        if let Fate::Pending = self.fate(ticket) {
+            self.want(ticket);
+            notified.await;
+        }
+        self.fate(ticket)
+    }
+
+    fn waiter(&self, ticket: Ticket) -> Arc<Notify> {
+        let mut waiters = self.waiters.lock();
+        if let Some((_, waiter)) = waiters
+            .iter()
+            .find(|(waited_for, _)| *waited_for == ticket.0)
+        {
+            return Arc::clone(waiter);
+        }
+        let waiter = Arc::new(Notify::new());
+        waiters.push((ticket.0, Arc::clone(&waiter)));
+        waiter
+    }
+
+    fn want(&self, ticket: Ticket) {
+        let mut state = self.state.lock();
+        state.wanted = state.wanted.max(ticket.0);
+        if state.in_flight.is_none() {
+            self.work.notify_one();
+        }
     }
 
     /// Changes from now on.
