@@ -52,18 +52,17 @@ pub(crate) fn scan(
             found.records += 1;
             continue;
         }
-        // Most of what is not a record is the zeroes of the unused rest: skip them in blocks.
-        let block_end = (at / BLOCK + 1).saturating_mul(BLOCK).min(end);
-        if all_zero(window.slice(at, (block_end - at) as usize)?) {
-            at = block_end;
-            continue;
-        }
         let step = (end - at).min(ALIGNMENT as u64);
         if !all_zero(window.slice(at, step as usize)?) {
             found.clean = false;
-            found.used_end = found.used_end.max(at + step);
+            at += step;
+            found.used_end = at;
+            continue;
         }
-        at += step;
+        // Most of what is not a record is the zeroes of the unused rest: skip them in blocks.
+        let block_end = (at / BLOCK + 1).saturating_mul(BLOCK).min(end);
+        let zero_block = all_zero(window.slice(at, (block_end - at) as usize)?);
+        at = if zero_block { block_end } else { at + step };
     }
     Ok(found)
 }

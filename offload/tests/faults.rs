@@ -1,5 +1,7 @@
 //! Failed calls and lost power, on the simulated disk.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! Bit rot: every byte of a small store, one at a time.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::fs;

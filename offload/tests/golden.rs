@@ -8,6 +8,8 @@
 //! `good` was closed; `torn` has the end of its last record missing; `flipped` has one byte of its
 //! first record changed. All have a sealed and an open segment.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::fs;

@@ -1,5 +1,7 @@
 //! Random operations against a map, with reopening and power loss at random points.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::collections::BTreeMap;

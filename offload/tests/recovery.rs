@@ -1,5 +1,7 @@
 //! What opening makes of files that were not closed, or were damaged.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::fs;

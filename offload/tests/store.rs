@@ -1,5 +1,7 @@
 //! The store's public behaviour, one promise a test.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
 mod common;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -212,6 +214,28 @@ async fn the_record_is_what_sql_reads() {
     assert_eq!(record[44..48], r.offset().to_le_bytes());
     assert_eq!(record[48..80], sha2::Sha256::digest(&value)[..]);
     assert_eq!(record[80..], value);
+}
+
+/// Proves: bytes put in a record's place by somebody who can write segments but has no key are
+/// refused, although header, checksum and digest are right.
+#[tokio::test]
+async fn a_forged_payload_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(small_raw(dir.path())).unwrap();
+    let reference = put(&store, &noise(500, 1)).await.reference;
+    store.close();
+    let path = segment_path(dir.path(), reference.segment());
+    let mut file = std::fs::read(&path).unwrap();
+    let store_id: [u8; 16] = file[16..32].try_into().unwrap();
+    let record = &mut file[reference.offset() as usize..][..580];
+    record[80..].copy_from_slice(&noise(500, 2));
+    let crc = crc32c::crc32c_append(crc32c::crc32c(&store_id), &record[8..]);
+    record[4..8].copy_from_slice(&crc.to_le_bytes());
+    std::fs::write(&path, file).unwrap();
+    let store = Store::open(small_raw(dir.path())).unwrap();
+    let error = store.get(&reference).await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt);
+    assert!(error.to_string().contains("another identity"), "{error}");
 }
 
 /// Proves: a value can be read before it is durable, and over many segments in one call, in order,

@@ -19,9 +19,10 @@ pub(crate) fn put(bytes: &mut [u8], at: usize, field: &[u8]) {
     bytes[at..at + field.len()].copy_from_slice(field);
 }
 
-/// Whether all bytes are zero. Word-wise, since recovery runs it over whole segments.
+/// Whether all bytes are zero. By block comparison, since recovery runs it over whole segments.
 pub(crate) fn all_zero(bytes: &[u8]) -> bool {
+    const ZEROES: [u8; 4096] = [0; 4096];
     bytes
-        .chunks(256)
-        .all(|chunk| chunk.iter().fold(0u8, |seen, byte| seen | byte) == 0)
+        .chunks(ZEROES.len())
+        .all(|chunk| *chunk == ZEROES[..chunk.len()])
 }
