@@ -92,7 +92,7 @@ impl Proxy {
     }
 
     /// Serves until `shutdown`, then lets sessions finish what they are in the middle of, at most
-    /// for the drain timeout.
+    /// for the drain timeout. Nothing listens from `shutdown` on.
     pub async fn run(self, shutdown: CancellationToken) {
         let sessions = TaskTracker::new();
         let cut = CancellationToken::new();
@@ -111,6 +111,15 @@ impl Proxy {
                 }
             }
         }
+        // At once: a client that is taken by the system and answered by nobody would wait for as
+        // long as the drain, and a successor needs the addresses.
+        drop(self.listener);
+        if let Some((listener, path)) = self.unix {
+            drop(listener);
+            if let Err(error) = std::fs::remove_file(path) {
+                tracing::debug!(%error, "socket file not removed");
+            }
+        }
         self.context.draining.cancel();
         sessions.close();
         if timeout(self.context.options.drain_timeout, sessions.wait())
@@ -123,11 +132,6 @@ impl Proxy {
             );
             cut.cancel();
             sessions.wait().await;
-        }
-        if let Some((_, path)) = &self.unix
-            && let Err(error) = std::fs::remove_file(path)
-        {
-            tracing::debug!(%error, "socket file not removed");
         }
     }
 
