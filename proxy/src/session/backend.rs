@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use toastrack_sql::CopyOut;
 use toastrack_value::encoding::ClientEncoding;
 use toastrack_wire::backend::{
     CommandComplete, DataRow, ErrorBuilder, ErrorFields, ParameterStatus, encode_ready_for_query,
@@ -153,10 +154,7 @@ impl<'s> Backend<'s> {
                 self.session.ledger.lock().copy_in_began();
                 self.forward(&frame);
             }
-            tag::COPY_OUT_RESPONSE => {
-                self.copy = self.copy_rows(&frame);
-                self.forward(&frame);
-            }
+            tag::COPY_OUT_RESPONSE => return self.on_copy_out_response(frame).await,
             tag::COPY_DATA => self.on_copy_data(frame).await?,
             _ => self.forward(&frame),
         }
@@ -442,9 +440,6 @@ impl<'s> Backend<'s> {
         let Some(database) = self.session.database.get() else {
             return;
         };
-        if !database.current().has_types() {
-            return;
-        }
         if let Err(error) = database.refresh().await {
             tracing::warn!(%error, "catalog not refreshed");
         }
@@ -472,10 +467,24 @@ impl<'s> Backend<'s> {
         }
     }
 
-    fn copy_rows(&self, frame: &Bytes) -> Option<CopyRows> {
-        if !self.session.may_hold_references() {
-            return None;
+    /// The message tells no types. Where none of ours was known, the server is asked once more, since
+    /// the schema may have been installed just now.
+    async fn on_copy_out_response(&mut self, frame: Bytes) -> io::Result<bool> {
+        let layout = self.copy_layout();
+        if let Some(database) = self.session.database.get() {
+            if !database.current().has_types()
+                && let Err(error) = database.refresh().await
+            {
+                return Ok(self.lose_catalog(&error));
+            }
+            let found = database.current().has_types();
+            self.copy = found.then(|| CopyRows::new(layout, &frame[HEADER_LEN..]));
         }
+        self.forward(&frame);
+        Ok(true)
+    }
+
+    fn copy_layout(&self) -> CopyOut {
         let mut ledger = self.session.ledger.lock();
         let options = match ledger.front_of_reply() {
             Some(Entry::Query(query)) => query.copies.pop_front(),
@@ -485,10 +494,7 @@ impl<'s> Backend<'s> {
                 .and_then(|statement| statement.copies.first().cloned()),
             _ => None,
         };
-        Some(CopyRows::new(
-            options.unwrap_or_default(),
-            &frame[HEADER_LEN..],
-        ))
+        options.unwrap_or_default()
     }
 
     async fn on_copy_data(&mut self, frame: Bytes) -> io::Result<()> {
@@ -613,7 +619,7 @@ impl<'s> Backend<'s> {
                     return Ok(self.last_read > 0);
                 }
                 () = check => {
-                    if self.between_transactions && self.session.ledger.lock().is_idle() {
+                    if self.between_transactions && self.session.ledger.lock().may_end() {
                         let message = "terminating connection due to administrator command";
                         ErrorBuilder::fatal("57P01", message).encode(&mut self.outbox);
                         return Ok(false);

@@ -149,9 +149,7 @@ impl<'s> Frontend<'s> {
         let mut entry = SimpleQuery::default();
         if let Ok(query) = Query::parse(body) {
             self.forget_names_if_changed(query.text);
-            if self.session.may_hold_references() {
-                entry.copies = toastrack_sql::copies_out(query.text).into();
-            }
+            entry.copies = toastrack_sql::copies_out(query.text).into();
             if let Some(OffloadedQuery {
                 text,
                 edits,
@@ -192,10 +190,8 @@ impl<'s> Frontend<'s> {
         self.forget_names_if_changed(parse.query);
         let declared: Vec<u32> = parse.param_types().collect();
         let mut statement = Statement::unknown(declared);
-        if self.session.may_hold_references() {
-            statement.fixed_shape = toastrack_sql::row_shape(parse.query) == RowShape::Fixed;
-            statement.copies = toastrack_sql::copies_out(parse.query);
-        }
+        statement.fixed_shape = toastrack_sql::row_shape(parse.query) == RowShape::Fixed;
+        statement.copies = toastrack_sql::copies_out(parse.query);
         let text = std::str::from_utf8(parse.query).ok();
         let catalog = self
             .session
@@ -259,7 +255,6 @@ impl<'s> Frontend<'s> {
         };
         let portal = ledger.portal(execute.portal);
         if ledger.needs_describe(&portal)
-            && self.session.may_hold_references()
             && encode_describe(self.outbox.bytes(), Target::Portal, execute.portal).is_ok()
         {
             ledger.describe_portal(Arc::clone(&portal), true);

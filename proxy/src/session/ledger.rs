@@ -92,6 +92,8 @@ pub(crate) struct Ledger {
     boundaries_answered: u64,
     /// The number of the segment that is being sent.
     segment: u64,
+    /// The client has begun a batch that it has not ended with Sync.
+    amid_batch: bool,
 }
 
 impl Ledger {
@@ -108,6 +110,7 @@ impl Ledger {
     /// Notes a message that is about to be sent (L1). Entries that the server is going to skip are
     /// dropped and taken back at once.
     pub(crate) fn push(&mut self, entry: Entry) {
+        self.amid_batch = !entry.is_boundary();
         if entry.is_boundary() {
             self.segment += 1;
         }
@@ -151,6 +154,11 @@ impl Ledger {
     /// Nothing is under way.
     pub(crate) fn is_idle(&mut self) -> bool {
         self.front().is_none()
+    }
+
+    /// Nothing is under way, nor begun.
+    pub(crate) fn may_end(&mut self) -> bool {
+        self.is_idle() && !self.amid_batch
     }
 
     /// The server said CopyInResponse: Syncs up to the end of the copy are not answered.

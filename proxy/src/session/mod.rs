@@ -80,11 +80,6 @@ impl Session {
         self.database.get().map(|database| database.current())
     }
 
-    /// Whether results can have columns of `toastrack.*` types.
-    pub(crate) fn may_hold_references(&self) -> bool {
-        self.catalog().is_none_or(|catalog| catalog.has_types())
-    }
-
     /// The catalog, if values may leave the row in this session now: the install is whole and
     /// both encodings are UTF-8, so that the bytes of a value mean the same everywhere.
     pub(crate) fn offloading(&self) -> Option<Arc<Snapshot>> {
