@@ -41,6 +41,7 @@ missing_packages() {
     have clang || echo clang
     have cc || echo gcc libc6-dev
     have make || echo make
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
     have node || echo nodejs
     have npm || echo npm
     if [ "$goal" = test ]; then

@@ -128,7 +128,8 @@ pub(crate) struct Space {
     pub(crate) side: &'static str,
     /// `pg_total_relation_size` of the side's table, after a vacuum.
     pub(crate) postgres_bytes: u64,
-    /// Files of the chunk store, with what all rounds left there; 0 on the other sides.
+    /// Files of the chunk store, with what all rounds left there and what is set aside ahead of
+    /// writes; 0 on the other sides.
     pub(crate) store_bytes: u64,
 }
 

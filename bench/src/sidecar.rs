@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal};
 use toastrack_testkit::Cluster;
 
 use crate::args::Args;
@@ -82,7 +83,7 @@ impl Sidecar {
         self.child.id()
     }
 
-    /// Bytes of the files of the store.
+    /// Bytes of the files of the store, with what is set aside ahead of writes.
     pub(crate) fn store_bytes(&self) -> u64 {
         directory_bytes(&self.store)
     }
@@ -97,10 +98,7 @@ impl Drop for Sidecar {
 /// Asks the sidecar to end, and ends it when it does not.
 fn stop(child: &mut Child) {
     // `Child::kill` sends SIGKILL; the clean way out is SIGTERM.
-    let asked = Command::new("kill")
-        .arg("-TERM")
-        .arg(child.id().to_string())
-        .status();
+    let asked = rustix::process::kill_process(Pid::from_child(child), Signal::TERM);
     let deadline = Instant::now() + Duration::from_secs(10);
     while asked.is_ok() && Instant::now() < deadline {
         match child.try_wait() {
