@@ -21,12 +21,11 @@ CREATE TABLE toastrack.resolver (
     conninfo pg_catalog.text NOT NULL
 );
 
--- What was chosen for an offloaded column, and what restoring it has to put back.
+-- What was chosen for an offloaded column.
 CREATE TABLE toastrack.column_settings (
     relation pg_catalog.regclass NOT NULL,
     attname pg_catalog.name NOT NULL,
     threshold_bytes pg_catalog.int4 CHECK (threshold_bytes > 0),
-    statistics_before pg_catalog.int4,
     PRIMARY KEY (relation, attname)
 );
 

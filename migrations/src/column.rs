@@ -47,10 +47,6 @@ pub(crate) struct Relation {
     pub(crate) storage: Option<&'static str>,
     /// The word for `SET COMPRESSION` if there is one.
     pub(crate) compression: Option<&'static str>,
-    /// The statistics target; -1 for the default.
-    pub(crate) statistics: i32,
-    /// The target that the column had before it was offloaded, if it was by us.
-    pub(crate) statistics_before: Option<i32>,
 }
 
 impl Column {
@@ -150,8 +146,6 @@ async fn relations(
                 'l' => Some("lz4"),
                 _ => None,
             },
-            statistics: row.get(9),
-            statistics_before: row.get(10),
         })
         .collect())
 }
@@ -182,10 +176,9 @@ WITH RECURSIVE tree AS (
 )
 SELECT c.oid, pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname), c.relkind, c.relispartition,
        c.reloftype <> 0, n.nspname IN ('pg_catalog', 'information_schema', 'pg_toast', 'toastrack'), a.attnum,
-       a.attstorage, a.attcompression, COALESCE(a.attstattarget, -1)::pg_catalog.int4, s.statistics_before
+       a.attstorage, a.attcompression
 FROM (SELECT oid, pg_catalog.min(depth) AS depth FROM tree GROUP BY oid) AS t
 JOIN pg_catalog.pg_class AS c ON c.oid = t.oid
 JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attname = $2 AND a.attnum > 0 AND NOT a.attisdropped
-LEFT JOIN toastrack.column_settings AS s ON s.relation = c.oid::pg_catalog.regclass AND s.attname = a.attname
 ORDER BY t.depth, c.oid";

@@ -64,7 +64,7 @@ async fn plan(
     if column.is_offloaded {
         plan.notices
             .push("the column is offloaded already: only its threshold changes".to_owned());
-        plan.statements = settings(&column, threshold_bytes, false);
+        plan.statements = settings(&column, threshold_bytes);
         return Ok(plan);
     }
     let Some(kind) = column.kind else {
@@ -90,15 +90,8 @@ async fn plan(
     plan.statements.push(change_type(&column, kind));
     for relation in &column.relations {
         plan.statements.extend(storage(&column, relation));
-        if relation.kind != 'f' {
-            plan.statements.push(format!(
-                "ALTER TABLE ONLY {} ALTER COLUMN {} SET STATISTICS 0",
-                relation.name, column.name
-            ));
-        }
     }
-    plan.statements
-        .extend(settings(&column, threshold_bytes, true));
+    plan.statements.extend(settings(&column, threshold_bytes));
     Ok(plan)
 }
 
@@ -175,26 +168,17 @@ pub(crate) fn storage(column: &Column, relation: &Relation) -> Vec<String> {
     storage.into_iter().chain(compression).collect()
 }
 
-/// Remembers the threshold and, when the column comes in, its statistics target.
-fn settings(column: &Column, threshold_bytes: Option<u32>, comes_in: bool) -> Vec<String> {
+/// Remembers the threshold.
+fn settings(column: &Column, threshold_bytes: Option<u32>) -> Vec<String> {
     let threshold = threshold_bytes.map_or("NULL".to_owned(), |bytes| bytes.to_string());
     column
         .relations
         .iter()
         .map(|relation| {
-            let before = match comes_in {
-                true => relation.statistics.to_string(),
-                false => "NULL".to_owned(),
-            };
-            let keep = if comes_in {
-                ", statistics_before = EXCLUDED.statistics_before"
-            } else {
-                ""
-            };
             format!(
-                "INSERT INTO toastrack.column_settings (relation, attname, threshold_bytes, statistics_before) \
-                 VALUES ({}::pg_catalog.regclass, {}, {threshold}, {before}) \
-                 ON CONFLICT (relation, attname) DO UPDATE SET threshold_bytes = EXCLUDED.threshold_bytes{keep}",
+                "INSERT INTO toastrack.column_settings (relation, attname, threshold_bytes) \
+                 VALUES ({}::pg_catalog.regclass, {}, {threshold}) \
+                 ON CONFLICT (relation, attname) DO UPDATE SET threshold_bytes = EXCLUDED.threshold_bytes",
                 literal(&relation.name),
                 literal(&plain_name(&column.name)),
             )

@@ -79,12 +79,6 @@ async fn plan(client: &impl GenericClient, target: &Target) -> Result<ColumnPlan
     for relation in &column.relations {
         plan.statements.extend(storage(&column, relation));
         plan.statements.push(format!(
-            "ALTER TABLE ONLY {} ALTER COLUMN {} SET STATISTICS {}",
-            relation.name,
-            column.name,
-            relation.statistics_before.unwrap_or(-1)
-        ));
-        plan.statements.push(format!(
             "DELETE FROM toastrack.column_settings WHERE relation = {}::pg_catalog.regclass AND attname = {}",
             literal(&relation.name),
             literal(&plain_name(&column.name))

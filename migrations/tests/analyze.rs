@@ -1,5 +1,7 @@
 //! ANALYZE leaves offloaded columns alone.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod common;
 
 use common::installed;

@@ -22,6 +22,7 @@ pub(crate) fn cluster() -> &'static Cluster {
     CLUSTER.get_or_init(|| {
         Cluster::builder()
             .setting("max_parallel_workers_per_gather", "0")
+            .setting("wal_level", "logical")
             .start()
             .unwrap()
     })

@@ -104,17 +104,21 @@ impl Sidecar {
         Sidecar::serve(&self.store, &listen, self.stop.clone()).await;
     }
 
-    /// Registers one way of reading, and only that.
-    pub(crate) async fn register(&self, client: &mut Client, way: Way) {
-        let settings = ServerSettings {
-            store_directory: (way == Way::Direct)
-                .then(|| self.directory.to_str().unwrap().to_owned()),
-            resolver: (way == Way::Callback).then(|| ResolverAddress {
+    /// What the sidecar would register.
+    pub(crate) fn settings(&self, directory: bool, resolver: bool) -> ServerSettings {
+        ServerSettings {
+            store_directory: directory.then(|| self.directory.to_str().unwrap().to_owned()),
+            resolver: resolver.then(|| ResolverAddress {
                 host: self.address.0.clone(),
                 port: self.address.1,
                 secret: SECRET.to_owned(),
             }),
-        };
+        }
+    }
+
+    /// Registers one way of reading, and only that.
+    pub(crate) async fn register(&self, client: &mut Client, way: Way) {
+        let settings = self.settings(way == Way::Direct, way == Way::Callback);
         let direct = refresh_settings(client, &settings).await.unwrap();
         assert_eq!(
             direct == toastrack_migrations::DirectRead::Registered,
