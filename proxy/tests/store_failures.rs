@@ -4,14 +4,13 @@ mod common;
 
 use std::any::Any;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 use common::raw::{self, Raw, sqlstate};
 use common::values::named;
-use common::{Rig, RigOptions};
+use common::{DiskOf, Rig, RigOptions};
 use toastrack_offload::disk::{Audience, Disk, DiskFile, RealDisk};
 
 /// What the disk refuses now.
@@ -25,8 +24,7 @@ static SYNCS_ENDED: AtomicU64 = AtomicU64::new(0);
 static DISK: Mutex<()> = Mutex::new(());
 
 static RIG: LazyLock<Rig> = LazyLock::new(|| {
-    let disk: fn(&Path) -> Arc<dyn Disk> =
-        |directory| Arc::new(Failing(RealDisk::new(directory, None)));
+    let disk: DiskOf = |directory| Arc::new(Failing(RealDisk::new(directory, None)));
     let rig = Rig::shared(RigOptions {
         disk: Some(disk),
         ..RigOptions::default()

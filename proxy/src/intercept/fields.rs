@@ -207,16 +207,16 @@ fn element_spelling(
     let spelling = reference.spelling();
     match (kind, binary) {
         (ValueKind::Jsonb, true) => {
-            (element.strip_prefix(&[1])? == &*spelling).then_some(Spelling::JsonbBinary)
+            (*element.strip_prefix(&[1])? == *spelling).then_some(Spelling::JsonbBinary)
         }
         (ValueKind::Bytea, false) => {
             let style = bytea_spelling(element)?;
-            (bytea::decode(element).ok()? == &*spelling).then_some(style)
+            (bytea::decode(element).ok()? == *spelling).then_some(style)
         }
         (ValueKind::Text | ValueKind::Varchar, _) => {
             (element == reference.to_text()).then_some(Spelling::Plain)
         }
-        _ => (element == &*spelling).then_some(Spelling::Plain),
+        _ => (*element == *spelling).then_some(Spelling::Plain),
     }
 }
 

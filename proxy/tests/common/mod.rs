@@ -36,6 +36,9 @@ pub(crate) struct Rig {
     running: Option<JoinHandle<()>>,
 }
 
+/// Makes the disk of a directory.
+pub(crate) type DiskOf = fn(&std::path::Path) -> Arc<dyn toastrack_offload::disk::Disk>;
+
 /// How a rig is to be.
 pub(crate) struct RigOptions {
     pub(crate) threshold: u32,
@@ -43,7 +46,7 @@ pub(crate) struct RigOptions {
     pub(crate) drain_timeout: Duration,
     pub(crate) max_sessions: usize,
     /// Over which disk the store is opened, if not the real one.
-    pub(crate) disk: Option<fn(&std::path::Path) -> Arc<dyn toastrack_offload::disk::Disk>>,
+    pub(crate) disk: Option<DiskOf>,
     /// Lines before those of pg_hba.conf that trust everybody.
     pub(crate) hba_lines: Vec<String>,
 }

@@ -40,6 +40,11 @@ impl Databases {
                 assert_eq!(raw::sqlstate(&answer), "none", "{statement}");
             }
         }
+        let mut direct = RIG.raw_direct(&databases.packed);
+        let left = "select count(*) from docs where toastrack.raw(body)::text like 'toast:%' \
+            and starts_with(toastrack.raw(b)::text, '\\xf7') and toastrack.raw(d)::text like '\"toast:%'";
+        let left = raw::first_text(&direct.query(left));
+        assert_eq!(left, "4", "rows whose values have left them");
         databases
     }
 

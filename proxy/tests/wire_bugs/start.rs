@@ -123,7 +123,7 @@ fn case_c27_cancel_during_a_fetch() {
         "select body from docs, generate_series(1, 1000000)",
     ));
     assert_eq!(tags(&session.until(b'D', 2)), "TDD");
-    cancel(RIG.port, &session.cancel_key().to_vec(), &[]);
+    cancel(RIG.port, session.cancel_key(), &[]);
     session.send(&raw::query("select 'next'"));
     let first = session.until_ready(1);
     assert_eq!(sqlstate(&first), "57014");
