@@ -460,8 +460,8 @@ fn recover(
 ) -> io::Result<Recovered> {
     let records_end = segments::records_end(file_len);
     let scan = recover::scan(&*file, store_id, segment, records_end)?;
-    // What was found may have been in the page cache only: the process that wrote it is gone, and
-    // later syncs of this file must not be the first to carry it.
+    // What was found may be in the page cache only, since the process that wrote it was killed: from
+    // here on everything up to the tail is durable.
     file.sync_data()?;
     if scan.clean && !seal_damaged {
         return Ok(Recovered::Clean(OpenSegment {
