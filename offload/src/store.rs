@@ -154,7 +154,8 @@ impl Store {
     }
 
     /// Hashes, deduplicates, compresses and appends a value to the batch that is being filled. Does
-    /// not wait for the disk: about 15 µs for 8 kB with lz4, 4 µs without.
+    /// not wait for the disk: 8 kB took 5 to 9 µs of CPU raw, 20 to 26 µs with lz4, 4 to 7 µs when
+    /// deduplicated (busy machine of 2 cores).
     ///
     /// `char_len` is the number of characters of the value, for bytea the number of bytes. The
     /// reference may go into a row only once the ticket is durable.

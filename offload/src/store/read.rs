@@ -28,7 +28,7 @@ type Outcome = Result<Bytes, StoreError>;
 
 impl Store {
     /// Reads a value from memory and verifies it. `Ok(None)` when it would have to wait for the
-    /// disk. About 3 µs for 8 kB, 7 µs with lz4.
+    /// disk. 8 kB took 5 to 6 µs of CPU raw, 6 to 9 µs with lz4 (busy machine of 2 cores).
     ///
     /// # Errors
     /// `Corrupt` when what is stored is not the value; `Io` when the disk failed.
