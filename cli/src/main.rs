@@ -23,6 +23,11 @@ use clap::Parser;
 
 use crate::args::Cli;
 
+/// Values of some kilobytes come and go on every thread; the system's allocator gives their pages
+/// back each time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match commands::run(cli.command) {

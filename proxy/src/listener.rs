@@ -15,11 +15,12 @@ use tokio_util::task::TaskTracker;
 
 use crate::catalog::Catalogs;
 use crate::detoast::Detoaster;
-use crate::metrics::add;
+use crate::metrics::{Metrics, add};
 use crate::options::{ProxyOptions, Services};
 use crate::server::Socket;
 use crate::session::{self, Context};
 use crate::startup::{self, Opening};
+use crate::workers::Workers;
 
 /// A proxy that listens.
 pub struct Proxy {
@@ -27,6 +28,7 @@ pub struct Proxy {
     unix: Option<(UnixListener, PathBuf)>,
     context: Arc<Context>,
     permits: Arc<Semaphore>,
+    workers: Workers,
 }
 
 /// Why a proxy could not start.
@@ -40,6 +42,9 @@ pub enum ProxyError {
         /// What the system said.
         source: io::Error,
     },
+    /// The threads that serve sessions could not be started.
+    #[error("cannot start the threads of sessions: {0}")]
+    Workers(#[source] io::Error),
 }
 
 impl Proxy {
@@ -70,6 +75,7 @@ impl Proxy {
             listener,
             unix,
             permits: Arc::new(Semaphore::new(options.max_sessions)),
+            workers: Workers::start().map_err(ProxyError::Workers)?,
             context: Arc::new(Context {
                 options,
                 metrics: services.metrics,
@@ -133,21 +139,30 @@ impl Proxy {
             cut.cancel();
             sessions.wait().await;
         }
+        self.workers.stop().await;
     }
 
-    fn spawn(&self, mut client: Socket, sessions: &TaskTracker, cut: &CancellationToken) {
+    fn spawn(&self, client: Socket, sessions: &TaskTracker, cut: &CancellationToken) {
         let context = Arc::clone(&self.context);
         let cut = cut.clone();
         let permits = Arc::clone(&self.permits);
-        sessions.spawn(async move {
-            let run = serve(&mut client, &context, &permits);
+        let client = match client.detach() {
+            Ok(client) => client,
+            Err(error) => return tracing::warn!(%error, "connection lost"),
+        };
+        let session = async move {
+            let run = async {
+                let mut client = client.register()?;
+                serve(&mut client, &context, &permits).await
+            };
             tokio::select! {
                 () = cut.cancelled() => {}
                 ended = run => if let Err(error) = ended {
                     tracing::debug!(%error, "session ended");
                 }
             }
-        });
+        };
+        sessions.spawn_on(session, self.workers.next());
     }
 }
 
@@ -171,13 +186,24 @@ async fn serve(client: &mut Socket, context: &Arc<Context>, permits: &Semaphore)
         return Ok(());
     };
     add(&context.metrics.sessions_total, 1);
-    add(&context.metrics.sessions_active, 1);
-    let ended = session::run(client, start, context).await;
-    context
-        .metrics
-        .sessions_active
-        .fetch_sub(1, Ordering::Relaxed);
-    ended
+    let _active = Active::begin(&context.metrics);
+    session::run(client, start, context).await
+}
+
+/// Counts a session for as long as it lives, however it ends.
+struct Active<'m>(&'m Metrics);
+
+impl Active<'_> {
+    fn begin(metrics: &Metrics) -> Active<'_> {
+        add(&metrics.sessions_active, 1);
+        Active(metrics)
+    }
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.0.sessions_active.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 async fn accept_unix(unix: Option<&(UnixListener, PathBuf)>) -> io::Result<tokio::net::UnixStream> {

@@ -27,12 +27,36 @@ impl Socket {
         }
     }
 
+    /// Moves the socket to the runtime that `register` is called in.
+    pub(crate) fn detach(self) -> io::Result<Detached> {
+        Ok(match self {
+            Socket::Tcp(stream) => Detached::Tcp(stream.into_std()?),
+            Socket::Unix(stream) => Detached::Unix(stream.into_std()?),
+        })
+    }
+
     /// Small messages must not wait for one another.
     pub(crate) fn tcp(stream: TcpStream) -> Socket {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "nodelay not set");
         }
         Socket::Tcp(stream)
+    }
+}
+
+/// A socket between two runtimes.
+pub(crate) enum Detached {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Detached {
+    /// Makes it a socket of the current runtime.
+    pub(crate) fn register(self) -> io::Result<Socket> {
+        Ok(match self {
+            Detached::Tcp(stream) => Socket::Tcp(TcpStream::from_std(stream)?),
+            Detached::Unix(stream) => Socket::Unix(UnixStream::from_std(stream)?),
+        })
     }
 }
 
