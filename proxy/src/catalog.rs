@@ -17,6 +17,7 @@ use tokio::time::{Instant, timeout};
 use tokio_postgres::{Client, NoTls};
 
 use crate::metrics::{ColumnCounters, ColumnKey, Metrics};
+use crate::namesakes::Namesakes;
 use crate::options::{ControlOptions, ServerAddress};
 
 /// Why the catalog of a database could not be read.
@@ -313,7 +314,7 @@ impl Database {
         let mut tables = Vec::new();
         for table in &parts.catalog.tables {
             let mut columns = Vec::new();
-            for column in &table.columns {
+            for (position, column) in table.columns.iter().enumerate() {
                 let kind = column.offloaded.map(of_column);
                 let offloaded = kind.map(|kind| {
                     let id = snapshot.columns.len() as u32;
@@ -334,11 +335,24 @@ impl Database {
                         .by_number
                         .insert((table.oid, column.number), Arc::clone(&known));
                     snapshot.columns.push(known);
-                    OffloadedColumn {
+                    let fits = |type_oid| snapshot.fits(type_oid, kind);
+                    let all_fit =
+                        parts
+                            .namesakes
+                            .all_fit(&table.name, &column.name, position, fits);
+                    if !all_fit {
+                        tracing::warn!(
+                            table = table.name,
+                            column = column.name,
+                            "not offloaded: has another type in another relation of the same name"
+                        );
+                    }
+                    all_fit.then_some(OffloadedColumn {
                         id,
                         kind: sql_kind(kind),
-                    }
+                    })
                 });
+                let offloaded = offloaded.flatten();
                 columns.push(ColumnDef {
                     name: column.name.clone(),
                     offloaded,
@@ -400,6 +414,15 @@ impl Snapshot {
         }
     }
 
+    /// Whether a value of `kind` may be written to a column of this type without a change of meaning.
+    fn fits(&self, type_oid: u32, kind: ValueKind) -> bool {
+        let is_text = |kind| matches!(kind, ValueKind::Text | ValueKind::Varchar);
+        let same = |other| other == kind || (is_text(other) && is_text(kind));
+        self.types.iter().any(|(oid, known)| {
+            !known.array && same(known.kind) && (*oid == type_oid || known.plain_oid == type_oid)
+        })
+    }
+
     /// A column by the number that `tables` gives it.
     pub(crate) fn column(&self, id: u32) -> Option<&Arc<Column>> {
         self.columns.get(id as usize)
@@ -420,7 +443,13 @@ impl Snapshot {
         let catalog = toastrack_migrations::catalog(client)
             .await
             .map_err(|e| e.to_string())?;
+        let mut names: Vec<&str> = catalog.tables.iter().map(|table| &*table.name).collect();
+        names.dedup();
+        let namesakes = Namesakes::read(client, &names)
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(Parts {
+            namesakes,
             whole: matches!(state, InstallState::Installed { .. }),
             catalog,
         })
@@ -432,6 +461,7 @@ impl Snapshot {
 struct Parts {
     /// The install is whole and of this version.
     whole: bool,
+    namesakes: Namesakes,
     catalog: toastrack_migrations::Catalog,
 }
 

@@ -15,10 +15,12 @@ mod detoast;
 mod intercept;
 mod listener;
 mod metrics;
+mod namesakes;
 mod options;
 mod server;
 mod session;
 mod startup;
+mod workers;
 
 pub use catalog::CatalogError;
 pub use listener::{Proxy, ProxyError};

@@ -2,6 +2,7 @@
 
 mod bind;
 mod copy;
+mod ddl;
 mod fields;
 mod prepare;
 mod query;
@@ -9,6 +10,7 @@ mod row;
 
 pub(crate) use bind::offload_params;
 pub(crate) use copy::{CopyReader, CopyRows};
+pub(crate) use ddl::begins_with_ddl;
 pub(crate) use prepare::Sink;
 pub(crate) use query::{OffloadedQuery, offload_literals};
 pub(crate) use row::{Fetched, Resolution, RowError, Rows};

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use toastrack_offload::{Ticket, ValueKind};
-use toastrack_sql::{Analyzer, Edit, EditMap, LiteralKind, LiteralSite, apply_edits};
+use toastrack_sql::{Analyzer, Edit, EditMap, LiteralKind, LiteralSite, QueryPlan, apply_edits};
 use toastrack_value::{bytea, literal};
 
+use super::ddl::mentions_ddl;
 use super::prepare::Sink;
 use crate::catalog::Snapshot;
 
@@ -25,6 +26,9 @@ pub(crate) fn offload_literals(
     text: &str,
 ) -> Option<OffloadedQuery> {
     let plan = analyzer.query(&catalog.tables, text, catalog.smallest_threshold as usize);
+    if plan.statement_count > 1 && changes_schema(text, &plan) {
+        return None;
+    }
     let mut ticket = None;
     let mut edits: Vec<Edit> = Vec::new();
     for site in &plan.literals {
@@ -56,6 +60,20 @@ pub(crate) fn offload_literals(
         edits,
         ticket,
     })
+}
+
+/// Whether a statement of several may change what the tables of those behind it are; the literals are
+/// not looked into.
+fn changes_schema(text: &str, plan: &QueryPlan) -> bool {
+    let mut from = 0;
+    let starts = plan.literals.iter().map(|site| &site.range);
+    let before_a_literal = starts.map(|literal| {
+        let start = std::mem::replace(&mut from, literal.end);
+        start..literal.start
+    });
+    before_a_literal
+        .filter_map(|range| text.as_bytes().get(range))
+        .any(mentions_ddl)
 }
 
 /// The value that a literal means; None when in doubt.

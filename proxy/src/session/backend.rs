@@ -319,7 +319,10 @@ impl<'s> Backend<'s> {
 
     fn on_command_complete(&mut self, frame: &Bytes) {
         if let Ok(complete) = CommandComplete::parse(&frame[HEADER_LEN..]) {
-            self.ddl_seen |= changes_catalog(complete.tag);
+            if changes_catalog(complete.tag) {
+                self.ddl_seen = true;
+                self.session.schema_changes();
+            }
             self.discarded_write |= self.discarding && !only_reads(complete.tag);
         }
         self.execution_ended();
@@ -405,9 +408,13 @@ impl<'s> Backend<'s> {
             ErrorBuilder::fatal("XX001", message).encode(&mut self.outbox);
             return Ok(false);
         }
-        if status == b'I' && std::mem::take(&mut self.ddl_seen) {
-            self.catch_up_with_ddl().await;
-        } else if let Some(database) = self.session.database.get() {
+        if status == b'I' {
+            if std::mem::take(&mut self.ddl_seen) {
+                self.catch_up_with_ddl().await;
+            }
+            self.session.schema_pending.store(false, Ordering::Relaxed);
+        }
+        if let Some(database) = self.session.database.get() {
             database.refresh_if_stale();
         }
         self.outbox.extend_from_slice(frame);

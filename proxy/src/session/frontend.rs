@@ -23,7 +23,7 @@ use super::outbox::Outbox;
 use super::statements::{ParamSite, Statement};
 use super::{ABORT, Session};
 use crate::catalog::{Snapshot, value_kind};
-use crate::intercept::{OffloadedQuery, Sink, offload_literals, offload_params};
+use crate::intercept::{OffloadedQuery, Sink, begins_with_ddl, offload_literals, offload_params};
 use crate::metrics::{InlineReason, add};
 use crate::server::{Reader, Writer};
 
@@ -145,10 +145,18 @@ impl<'s> Frontend<'s> {
         self.outbox.push(&frame);
     }
 
+    /// What a text that is about to be sent may change in what is known.
+    fn before_text(&self, text: &[u8]) {
+        self.forget_names_if_changed(text);
+        if begins_with_ddl(text) {
+            self.session.schema_changes();
+        }
+    }
+
     fn on_query(&mut self, body: &[u8], frame: Bytes) {
         let mut entry = SimpleQuery::default();
         if let Ok(query) = Query::parse(body) {
-            self.forget_names_if_changed(query.text);
+            self.before_text(query.text);
             entry.copies = toastrack_sql::copies_out(query.text).into();
             if let Some(OffloadedQuery {
                 text,
@@ -187,7 +195,7 @@ impl<'s> Frontend<'s> {
             self.session.ledger.lock().push(Entry::Malformed);
             return self.outbox.push(&frame);
         };
-        self.forget_names_if_changed(parse.query);
+        self.before_text(parse.query);
         let declared: Vec<u32> = parse.param_types().collect();
         let mut statement = Statement::unknown(declared);
         statement.fixed_shape = toastrack_sql::row_shape(parse.query) == RowShape::Fixed;

@@ -23,6 +23,7 @@ pub(crate) use statements::{ParamSite, Shape, ShapeColumn};
 use std::io;
 use std::sync::Arc;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use toastrack_cache::DetoastCache;
@@ -62,6 +63,8 @@ pub(crate) struct Session {
     database: OnceLock<Arc<Database>>,
     pub(crate) ledger: Mutex<Ledger>,
     pub(crate) settings: Mutex<Settings>,
+    /// The session's open transaction has changed the schema, as no catalog can show yet.
+    schema_pending: AtomicBool,
     /// The frontend loop is to send [`ABORT`]; its entry is in the ledger already.
     abort: Mutex<bool>,
     abort_wanted: Notify,
@@ -80,16 +83,22 @@ impl Session {
         self.database.get().map(|database| database.current())
     }
 
-    /// The catalog, if values may leave the row in this session now: the install is whole and
-    /// both encodings are UTF-8, so that the bytes of a value mean the same everywhere.
+    /// The catalog, if values may leave the row in this session now: the install is whole, the catalog
+    /// shows the schema that the session sees, and both encodings are UTF-8, so that the bytes of a value mean the same everywhere.
     pub(crate) fn offloading(&self) -> Option<Arc<Snapshot>> {
         let catalog = self.catalog()?;
-        if catalog.tables.is_empty() {
+        if catalog.tables.is_empty() || self.schema_pending.load(Ordering::Relaxed) {
             return None;
         }
         let settings = self.settings.lock();
         let utf8 = settings.server_utf8 && matches!(settings.client_encoding, ClientEncoding::Utf8);
         utf8.then_some(catalog)
+    }
+
+    /// From now on, until the catalog has been read again, it may not show the schema that the session
+    /// sees.
+    pub(crate) fn schema_changes(&self) {
+        self.schema_pending.store(true, Ordering::Relaxed);
     }
 
     /// Asks the frontend loop to abort the transaction in the backend.
@@ -140,6 +149,7 @@ pub(crate) async fn run(
             server_utf8: false,
             standard_conforming_strings: true,
         }),
+        schema_pending: AtomicBool::new(false),
         abort: Mutex::new(false),
         abort_wanted: Notify::new(),
     };

@@ -9,7 +9,15 @@ create table many(id serial, a T.text[], ds T.jsonb[], bs T.bytea[])
 
 create schema other
 
-create table other.docs(id int primary key, body text, d jsonb)
+create table other.docs(id int primary key, body text, short varchar(20), long varchar, j json, d jsonb)
+
+# One name, two layouts: what fits one of the two must not be forced on the other.
+
+create table twin(id int, v T.text, w T.jsonb, b T.bytea)
+
+create table other.twin(id int, w int, v jsonb, b bytea)
+
+insert into twin values (1, '@{big}', '@{json}', '@{bytes}')
 
 create table other.plain(id int primary key, body text, b bytea)
 
@@ -56,7 +64,7 @@ insert into many(a, ds, bs) select array_agg(body order by id), array_agg(d orde
 
 insert into many(a) values (null), ('{}'), ('{x,NULL,"NULL"}')
 
-insert into other.docs values (1, '@{big}', '@{json}'), (2, 'small', '{}')
+insert into other.docs(id, body, d) values (1, '@{big}', '@{json}'), (2, 'small', '{}')
 
 insert into other.plain values (1, 'x', null)
 

@@ -307,13 +307,17 @@ truncate docs
 select count(*) from docs
 
 ### schemas
-insert into other.docs values (100, '@{big}', '@{json}') returning *
+insert into other.docs(id, body, d) values (100, '@{big}', '@{json}') returning *
+
+insert into other.docs values (103, '@{big}', 'short', '@{uni}', '@{json odd}', '@{json odd}') returning *
 
 update other.docs set body = '@{uni}' returning body
 
 set local search_path = other
 
-insert into docs values (101, '@{big}', '@{json}') returning *
+insert into docs(id, body, d) values (101, '@{big}', '@{json}') returning *
+
+insert into docs values (104, '@{uni}') returning *
 
 insert into public.docs(id, body) values (101, '@{big}') returning body
 
@@ -324,6 +328,42 @@ set local search_path = other, public
 insert into docs(id, body) values (102, '@{uni}') returning *
 
 insert into kv values ('k', '@{big}', 1) returning *
+
+### one name, two layouts
+insert into twin values (2, '@{uni}', '@{json odd}', '@{bytes}') returning *
+
+insert into other.twin values (1, 5, '@{json}', '@{bytes}') returning *
+
+insert into other.twin(id, v, w) values (2, '@{json odd}', 7) returning *
+
+set local search_path = other
+
+insert into twin values (3, 6, '@{json}', '@{bytes}') returning *
+
+insert into twin(v, w) values ('@{json}', 8), ('{}', 9) returning v, w
+
+update twin set v = '@{json odd}', w = '10' where id = 3 returning *
+
+reset search_path
+
+update twin set v = '@{big}', w = '@{json}' where id = 1 returning *
+
+create temp table kv(k int, v jsonb)
+
+insert into kv values (1, '@{json}') returning *
+
+insert into kv(k, v) values (2, '{}') returning *
+
+alter table audited drop column d, add column d int
+
+insert into audited values (10, '@{big}', 5) returning *
+
+alter table audited alter body type jsonb using to_jsonb(length(body))
+
+### a type that is changed in the transaction
+alter table docs alter body type jsonb using to_jsonb(length(body::text))
+
+insert into docs(id, body) values (100, '@{json}'), (101, '1') returning body
 
 ### views and triggers
 select * from docs_view where id in (1, 2) order by id
