@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use crate::common::toastrack;
@@ -18,6 +18,7 @@ pub(crate) struct Serving {
     pub(crate) proxy: String,
     /// Host and port of the admin API.
     pub(crate) admin: String,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Serving {
@@ -34,8 +35,13 @@ impl Serving {
             .expect("the command starts");
         let stderr = child.stderr.take().expect("it is piped");
         let (sender, lines) = mpsc::channel();
+        let log = Arc::<Mutex<Vec<String>>>::default();
+        let kept = Arc::clone(&log);
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                kept.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(line.clone());
                 let _ = sender.send(line);
             }
         });
@@ -59,13 +65,26 @@ impl Serving {
             child,
             proxy,
             admin,
+            log,
         }
     }
 
+    /// The lines it has logged so far.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let log = self.log.lock();
+        log.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Sends SIGTERM and waits for the end.
+    ///
+    /// # Panics
+    /// When a thread of it did.
     pub(crate) fn stop(mut self) -> ExitStatus {
         signal(&self.child, "TERM");
-        wait(&mut self.child)
+        let status = wait(&mut self.child);
+        let log = self.log();
+        assert!(!log.iter().any(|line| line.contains("panicked")), "{log:?}");
+        status
     }
 
     /// A GET request; the answer's status line and body.
