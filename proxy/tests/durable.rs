@@ -67,12 +67,17 @@ impl Gate {
         Ok(())
     }
 
-    async fn somebody_waits(&self) {
-        let started = Instant::now();
-        while self.state.lock().waiting == 0 {
-            assert!(started.elapsed() < PATIENCE, "no sync has begun");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+    fn is_waited_at(&self) -> bool {
+        self.state.lock().waiting > 0
+    }
+}
+
+/// Opens the gate when a test fails, so that the store behind it can be closed.
+struct OpenAtEnd;
+
+impl Drop for OpenAtEnd {
+    fn drop(&mut self) {
+        GATE.open(false);
     }
 }
 
@@ -84,6 +89,7 @@ impl Gate {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_row_is_visible_only_once_its_value_is_durable() {
     let rig = gated_rig().await;
+    let _open_at_end = OpenAtEnd;
     let direct = rig.direct().await;
     let clients = [rig.through().await, rig.through().await];
     let text = "insert into docs values ($1, $2)";
@@ -130,12 +136,7 @@ async fn a_row_is_visible_only_once_its_value_is_durable() {
             }
         };
         let watch = async {
-            GATE.somebody_waits().await;
-            let began = Instant::now();
-            while began.elapsed() < QUIET {
-                let rows = rows(&direct, id).await;
-                assert!(rows.is_empty(), "{way:?}: visible before it is durable");
-            }
+            assert_invisible(&direct, id, &format!("{way:?}")).await;
             GATE.open(false);
         };
         let (written, ()) = tokio::join!(write, watch);
@@ -164,9 +165,7 @@ async fn failed_sync(rig: &Rig, direct: &Client, client: &Client) {
     GATE.close();
     let literal = format!("insert into docs values (50, '{value}')");
     let watch = async {
-        GATE.somebody_waits().await;
-        tokio::time::sleep(QUIET).await;
-        assert!(rows(direct, 50).await.is_empty());
+        assert_invisible(direct, 50, "failed sync").await;
         GATE.open(true);
     };
     let (written, ()) = tokio::join!(client.batch_execute(&literal), watch);
@@ -174,6 +173,20 @@ async fn failed_sync(rig: &Rig, direct: &Client, client: &Client) {
     assert_eq!(rows(direct, 50).await, [value.as_str()]);
     assert_eq!(rig.store.stats().write_failures, 1);
     GATE.open(false);
+}
+
+/// Looks at the table until a sync has waited at the gate for some time.
+async fn assert_invisible(direct: &Client, id: i32, what: &str) {
+    let started = Instant::now();
+    let mut waited_at = None;
+    while waited_at.is_none_or(|since: Instant| since.elapsed() < QUIET) {
+        let rows = rows(direct, id).await;
+        assert!(rows.is_empty(), "{what}: visible before it is durable");
+        assert!(started.elapsed() < PATIENCE, "{what}: no sync has begun");
+        if GATE.is_waited_at() {
+            waited_at.get_or_insert_with(Instant::now);
+        }
+    }
 }
 
 /// How a value gets into a row.
