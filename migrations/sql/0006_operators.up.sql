@@ -117,6 +117,37 @@ BEGIN
 END
 $operators$;
 
+-- Between the two string types, whose casts into each other are both implicit: without an exact
+-- match, varchar = text would have two best candidates. Written so that they are inlined, and the
+-- operators of text stand in their place wherever one can be hashed or merged.
+DO $between$
+DECLARE
+    pair pg_catalog.record;
+    signature pg_catalog.text;
+BEGIN
+    FOR pair IN
+        SELECT s.a, s.b, o.name, o.symbol, o.commutator, o.negator, o.restriction, o.joining
+        FROM (VALUES ('toastrack.varchar', 'toastrack.text'), ('toastrack.text', 'toastrack.varchar')) AS s (a, b),
+             (VALUES ('eq', '=', '=', '<>', 'eqsel', 'eqjoinsel'),
+                     ('ne', '<>', '<>', '=', 'neqsel', 'neqjoinsel'),
+                     ('lt', '<', '>', '>=', 'scalarltsel', 'scalarltjoinsel'),
+                     ('le', '<=', '>=', '>', 'scalarlesel', 'scalarlejoinsel'),
+                     ('gt', '>', '<', '<=', 'scalargtsel', 'scalargtjoinsel'),
+                     ('ge', '>=', '<=', '<', 'scalargesel', 'scalargejoinsel')) AS o (name, symbol, commutator, negator, restriction, joining)
+    LOOP
+        EXECUTE pg_catalog.format('CREATE OR REPLACE FUNCTION toastrack.%I(%s, %s) RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE'
+            ' RETURN $1::toastrack.text OPERATOR(pg_catalog.%s) $2::toastrack.text', pair.name, pair.a, pair.b, pair.symbol);
+        signature := pg_catalog.format('pg_catalog.%s(%s,%s)', pair.symbol, pair.a, pair.b);
+        IF pg_catalog.to_regoperator(signature) IS NULL
+            OR NOT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oid = pg_catalog.to_regoperator(signature) AND oprcode <> 0) THEN
+            EXECUTE pg_catalog.format('CREATE OPERATOR pg_catalog.%s (FUNCTION = toastrack.%I, LEFTARG = %s, RIGHTARG = %s,'
+                ' COMMUTATOR = OPERATOR(pg_catalog.%s), NEGATOR = OPERATOR(pg_catalog.%s), RESTRICT = pg_catalog.%I, JOIN = pg_catalog.%I)',
+                pair.symbol, pair.name, pair.a, pair.b, pair.commutator, pair.negator, pair.restriction, pair.joining);
+        END IF;
+    END LOOP;
+END
+$between$;
+
 -- Concatenation. Text has it through its category. A json, jsonb or bytea next to a text is
 -- converted by the cast to text, as for the plain types.
 DO $concatenation$

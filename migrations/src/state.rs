@@ -183,6 +183,13 @@ fn operators() -> Vec<String> {
             ));
         }
     }
+    for (left, right) in [("varchar", "text"), ("text", "varchar")] {
+        for symbol in ["=", "<>", "<", "<=", ">", ">="] {
+            names.push(format!(
+                "pg_catalog.{symbol}(toastrack.{left},toastrack.{right})"
+            ));
+        }
+    }
     for kind in ["jsonb", "bytea"] {
         names.push(format!("pg_catalog.||(toastrack.{kind},toastrack.{kind})"));
         names.push(format!("pg_catalog.||(toastrack.{kind},{kind})"));
