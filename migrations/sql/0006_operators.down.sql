@@ -11,6 +11,16 @@ BEGIN
         -- The family goes with its only class.
         EXECUTE pg_catalog.format('DROP OPERATOR FAMILY toastrack.%I USING %I', item.opcname, item.amname);
     END LOOP;
+    -- Between the types first: their functions are made of the operators of one type.
+    FOR item IN
+        SELECT o.oid::pg_catalog.regoperator AS signature, o.oprcode::pg_catalog.oid::pg_catalog.regprocedure AS function
+        FROM pg_catalog.pg_operator AS o
+        WHERE o.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace
+          AND o.oprleft = ANY (types) AND o.oprright = ANY (types) AND o.oprleft <> o.oprright
+    LOOP
+        EXECUTE pg_catalog.format('DROP OPERATOR %s', item.signature);
+        EXECUTE pg_catalog.format('DROP FUNCTION %s', item.function);
+    END LOOP;
     FOR item IN
         SELECT o.oid::pg_catalog.regoperator AS signature FROM pg_catalog.pg_operator AS o
         WHERE o.oprnamespace = 'pg_catalog'::pg_catalog.regnamespace AND (o.oprleft = ANY (types) OR o.oprright = ANY (types))

@@ -136,7 +136,7 @@ BEGIN
                      ('ge', '>=', '<=', '<', 'scalargesel', 'scalargejoinsel')) AS o (name, symbol, commutator, negator, restriction, joining)
     LOOP
         EXECUTE pg_catalog.format('CREATE OR REPLACE FUNCTION toastrack.%I(%s, %s) RETURNS pg_catalog.bool LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE'
-            ' RETURN $1::toastrack.text OPERATOR(pg_catalog.%s) $2::toastrack.text', pair.name, pair.a, pair.b, pair.symbol);
+            ' AS ''SELECT $1::toastrack.text OPERATOR(pg_catalog.%s) $2::toastrack.text''', pair.name, pair.a, pair.b, pair.symbol);
         signature := pg_catalog.format('pg_catalog.%s(%s,%s)', pair.symbol, pair.a, pair.b);
         IF pg_catalog.to_regoperator(signature) IS NULL
             OR NOT EXISTS (SELECT FROM pg_catalog.pg_operator WHERE oid = pg_catalog.to_regoperator(signature) AND oprcode <> 0) THEN

@@ -460,7 +460,8 @@ async fn grouping_and_sorting_need_the_operator_classes() {
     twins
         .client
         .batch_execute(
-            "DROP OPERATOR FAMILY toastrack.text_ops USING btree; DROP OPERATOR FAMILY toastrack.text_ops USING hash",
+            "DROP OPERATOR FAMILY toastrack.text_ops USING btree; DROP OPERATOR FAMILY toastrack.text_ops USING hash;
+             DROP OPERATOR FAMILY toastrack.varchar_ops USING btree; DROP OPERATOR FAMILY toastrack.varchar_ops USING hash",
         )
         .await
         .unwrap();
