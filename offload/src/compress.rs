@@ -3,6 +3,10 @@
 //! Promises: the compressed form is kept only if it saves at least the set share; values without
 //!           redundancy are told by sampling, at a fraction of the cost of hashing them.
 
+use std::cell::RefCell;
+
+use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
+
 use crate::MAX_VALUE_LEN;
 
 /// How payloads are compressed.
@@ -25,17 +29,76 @@ impl Default for Compression {
 
 impl Compression {
     /// The compressed form of `value`, if it is worth keeping.
-    pub(crate) fn compress(self, value: &[u8]) -> Option<Vec<u8>> {
+    pub(crate) fn compress(self, value: &[u8]) -> Option<Compressed> {
         let Compression::Lz4 { min_saving } = self else {
             return None;
         };
-        if value.len() < MIN_LEN || !looks_compressible(value) {
+        if value.len() < MIN_LEN || value.len() > MAX_VALUE_LEN || !looks_compressible(value) {
             return None;
         }
-        let compressed = lz4_flex::block::compress(value);
+        let compressed = Compressed::of(value)?;
         let most = (f64::from(1.0 - min_saving) * value.len() as f64) as usize;
-        (compressed.len() <= most && compressed.len() < value.len()).then_some(compressed)
+        (compressed.len <= most && compressed.len < value.len()).then_some(compressed)
     }
+}
+
+/// The compressed form of a value, in a buffer that goes back to its thread when this is dropped.
+pub(crate) struct Compressed {
+    /// Longer than what was written to it, and never cleared: zeroing it cost as much as lz4.
+    buffer: Vec<u8>,
+    len: usize,
+}
+
+impl Compressed {
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+
+    fn of(value: &[u8]) -> Option<Compressed> {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let mut buffer = std::mem::take(&mut scratch.buffer);
+            let most = get_maximum_output_size(value.len());
+            if buffer.len() < most {
+                buffer.resize(most, 0);
+            }
+            let table = if value.len() < usize::from(u16::MAX) {
+                &mut scratch.small
+            } else {
+                scratch.large.get_or_insert_with(CompressTable::large)
+            };
+            let len = compress_into_with_table(value, &mut buffer, table).ok()?;
+            Some(Compressed { buffer, len })
+        })
+    }
+}
+
+impl Drop for Compressed {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        // A thread that is ending has no use for it.
+        let _ = SCRATCH.try_with(|scratch| {
+            if let Ok(mut scratch) = scratch.try_borrow_mut() {
+                scratch.buffer = buffer;
+            }
+        });
+    }
+}
+
+/// What lz4 works with, kept by each thread that puts: at most as much as the longest value needs,
+/// 1.2 MiB.
+struct Scratch {
+    buffer: Vec<u8>,
+    /// For values below 64 KiB; lz4 would turn it into a large one for good.
+    small: CompressTable,
+    large: Option<CompressTable>,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::new(Scratch {
+        buffer: Vec::new(),
+        small: CompressTable::small(),
+        large: None,
+    });
 }
 
 /// Undoes lz4. `None` when the payload does not decompress to exactly `logical_len` bytes.
@@ -155,9 +218,27 @@ mod tests {
         let lz4 = Compression::Lz4 { min_saving: 0.125 };
         assert!(lz4.compress(&with_run(900)).is_none());
         let kept = lz4.compress(&with_run(1200)).unwrap();
-        assert!(kept.len() <= 7000);
-        assert_eq!(decompress(&kept, 8000).unwrap(), with_run(1200));
+        assert!(kept.as_slice().len() <= 7000);
+        assert_eq!(decompress(kept.as_slice(), 8000).unwrap(), with_run(1200));
         assert!(Compression::None.compress(&with_run(4000)).is_none());
+    }
+
+    /// Proves: a buffer and a table that were used before leave no trace, whatever the lengths; two
+    /// compressed values at a time do not share one.
+    #[test]
+    fn used_buffers_leave_no_trace() {
+        let lz4 = Compression::Lz4 { min_saving: 0.125 };
+        let value = |len: usize, word: &str| word.repeat(len / word.len()).into_bytes();
+        for len in [100_000, 300, MAX_VALUE_LEN, 70_000, 65_535, 65_534, 5000] {
+            for word in ["abcdef", "some other words "] {
+                let value = value(len, word);
+                let kept = lz4.compress(&value).unwrap();
+                let second = lz4.compress(&value[..len / 2]).unwrap();
+                assert_eq!(kept.as_slice(), lz4_flex::block::compress(&value));
+                assert_eq!(decompress(kept.as_slice(), value.len()).unwrap(), value);
+                assert_eq!(decompress(second.as_slice(), len / 2).unwrap(), value[..len / 2]);
+            }
+        }
     }
 
     /// Proves: a payload that does not decompress to exactly the length is refused, without panic
