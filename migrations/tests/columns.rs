@@ -445,7 +445,6 @@ async fn dependents_that_stand_in_the_way_are_named() {
              CREATE TRIGGER watch AFTER UPDATE OF body ON docs FOR EACH ROW EXECUTE FUNCTION f();
              CREATE POLICY mine ON docs USING (body = current_user);
              CREATE FUNCTION g() RETURNS text LANGUAGE sql BEGIN ATOMIC SELECT max(body) FROM docs; END;
-             CREATE PUBLICATION p FOR TABLE docs WHERE (body = 'x');
              CREATE TABLE parted (body text) PARTITION BY LIST (body);
              CREATE DOMAIN note AS text; CREATE TABLE others (i int, n note, a text[], c char(3));
              CREATE TYPE pair AS (x text); CREATE TABLE typed OF pair;
@@ -453,6 +452,13 @@ async fn dependents_that_stand_in_the_way_are_named() {
         )
         .await
         .unwrap();
+    let has_row_filters = one(&client, "SHOW server_version_num").await >= "150000".to_owned();
+    if has_row_filters {
+        client
+            .batch_execute("CREATE PUBLICATION p FOR TABLE docs WHERE (body = 'x')")
+            .await
+            .unwrap();
+    }
     let found = refusals(&client, "docs.body").await;
     for name in [
         "view shouted",
@@ -461,12 +467,12 @@ async fn dependents_that_stand_in_the_way_are_named() {
         "policy mine",
         "column n of table docs",
         "function g()",
-        "publication",
         "foreign key docs_body_fkey",
     ] {
         assert!(mentions(&found, name), "{name} is not in {found:#?}");
     }
-    assert_eq!(found.len(), 8, "{found:#?}");
+    assert_eq!(mentions(&found, "publication"), has_row_filters);
+    assert_eq!(found.len(), 7 + usize::from(has_row_filters), "{found:#?}");
     for (column, reason) in [
         ("keys.k", "foreign key docs_body_fkey"),
         ("docs.upper_id", "is generated"),
