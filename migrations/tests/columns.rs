@@ -452,7 +452,7 @@ async fn dependents_that_stand_in_the_way_are_named() {
         )
         .await
         .unwrap();
-    let has_row_filters = one(&client, "SHOW server_version_num").await >= "150000".to_owned();
+    let has_row_filters = one(&client, "SHOW server_version_num").await.as_str() >= "150000";
     if has_row_filters {
         client
             .batch_execute("CREATE PUBLICATION p FOR TABLE docs WHERE (body = 'x')")
