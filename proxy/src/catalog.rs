@@ -450,7 +450,7 @@ impl Snapshot {
             .map_err(|error| error.to_string())?;
         Ok(Parts {
             namesakes,
-            whole: matches!(state, InstallState::Installed { .. }),
+            whole: state.is_ready(),
             catalog,
         })
     }

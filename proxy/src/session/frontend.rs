@@ -181,9 +181,7 @@ impl<'s> Frontend<'s> {
 
     fn offload_query(&self, text: &[u8]) -> Option<OffloadedQuery> {
         let catalog = self.session.offloading()?;
-        if !self.session.settings.lock().standard_conforming_strings
-            || !catalog.tables.mentions(text)
-        {
+        if !catalog.tables.mentions(text) {
             return None;
         }
         let text = std::str::from_utf8(text).ok()?;

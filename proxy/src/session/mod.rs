@@ -84,7 +84,8 @@ impl Session {
     }
 
     /// The catalog, if values may leave the row in this session now: the install is whole, the catalog
-    /// shows the schema that the session sees, and both encodings are UTF-8, so that the bytes of a value mean the same everywhere.
+    /// shows the schema that the session sees, both encodings are UTF-8, so that the bytes of a value
+    /// mean the same everywhere, and a backslash in a literal is one.
     pub(crate) fn offloading(&self) -> Option<Arc<Snapshot>> {
         let catalog = self.catalog()?;
         if catalog.tables.is_empty() || self.schema_pending.load(Ordering::Relaxed) {
@@ -92,7 +93,7 @@ impl Session {
         }
         let settings = self.settings.lock();
         let utf8 = settings.server_utf8 && matches!(settings.client_encoding, ClientEncoding::Utf8);
-        utf8.then_some(catalog)
+        (utf8 && settings.standard_conforming_strings).then_some(catalog)
     }
 
     /// From now on, until the catalog has been read again, it may not show the schema that the session
