@@ -236,7 +236,10 @@ mod tests {
                 let second = lz4.compress(&value[..len / 2]).unwrap();
                 assert_eq!(kept.as_slice(), lz4_flex::block::compress(&value));
                 assert_eq!(decompress(kept.as_slice(), value.len()).unwrap(), value);
-                assert_eq!(decompress(second.as_slice(), len / 2).unwrap(), value[..len / 2]);
+                assert_eq!(
+                    decompress(second.as_slice(), len / 2).unwrap(),
+                    value[..len / 2]
+                );
             }
         }
     }

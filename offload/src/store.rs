@@ -6,6 +6,7 @@
 //! Proof:      tests/model.rs, tests/recovery.rs, tests/flips.rs, tests/faults.rs, tests/golden.rs
 
 mod batch;
+mod buffer;
 mod committer;
 mod open;
 mod pipeline;

@@ -37,13 +37,14 @@ const _: () = {
 };
 
 /// Bytes a record takes in the file, padding included.
-pub(crate) fn footprint(stored_len: usize) -> usize {
+pub(crate) const fn footprint(stored_len: usize) -> usize {
     (HEADER_LEN + stored_len).next_multiple_of(ALIGNMENT)
 }
 
-/// Appends the record of `address` to `out`, padded. `address.stored_len` is `payload.len()`.
-pub(crate) fn append(
-    out: &mut Vec<u8>,
+/// Writes the record of `address`, padded, over `out`, which is as long as its footprint.
+/// `address.stored_len` is `payload.len()`.
+pub(crate) fn write(
+    out: &mut [u8],
     store_id: &StoreId,
     address: &Address,
     digest: Option<&[u8; 32]>,
@@ -67,10 +68,9 @@ pub(crate) fn append(
     let crc = checksum(store_id, &header, payload);
     put(&mut header, CRC, &crc.to_le_bytes());
 
-    out.extend_from_slice(&header);
-    out.extend_from_slice(payload);
-    let padding = footprint(payload.len()) - HEADER_LEN - payload.len();
-    out.extend_from_slice(&[0u8; ALIGNMENT][..padding]);
+    put(out, 0, &header);
+    put(out, HEADER_LEN, payload);
+    out[HEADER_LEN + payload.len()..].fill(0);
 }
 
 fn checksum(store_id: &StoreId, header: &[u8; HEADER_LEN], payload: &[u8]) -> u32 {
@@ -175,9 +175,9 @@ mod tests {
             char_len: 0x0A0B_0C0D,
             identity: Identity(*b"0123456789abcdef"),
         };
-        let mut out = Vec::new();
-        append(&mut out, &store_id, &address, Some(&[0xDD; 32]), b"hello");
-        assert_eq!(out.len(), 88);
+        let mut out = [0xFF; 88];
+        assert_eq!(footprint(5), 88);
+        write(&mut out, &store_id, &address, Some(&[0xDD; 32]), b"hello");
         assert_eq!(out[0..4], *b"TRC1");
         assert_eq!(out[8..12], [5, 0, 0, 0]);
         assert_eq!(out[12..16], [5, 0, 0, 0]);
@@ -206,8 +206,8 @@ mod tests {
             char_len: 3,
             identity: Identity([1; 16]),
         };
-        let mut out = Vec::new();
-        append(&mut out, &[9; 16], &address, None, b"abc");
+        let mut out = [0; 88];
+        write(&mut out, &[9; 16], &address, None, b"abc");
         let header: [u8; HEADER_LEN] = array_at(&out, 0);
         let payload = &out[HEADER_LEN..HEADER_LEN + 3];
         assert_eq!(claimed_stored_len(&header, 1, 4096), Some(3));

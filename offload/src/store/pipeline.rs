@@ -19,6 +19,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use super::batch::{Batch, SealJob};
+use super::buffer::Buffer;
 use super::segments::OpenSegment;
 use super::{StoreState, Ticket};
 use crate::MAX_VALUE_LEN;
@@ -70,8 +71,8 @@ struct State {
     /// Somebody waits for every ticket up to this one.
     wanted: u64,
     pending_bytes: usize,
-    /// A buffer to use again.
-    idle_buffer: Vec<u8>,
+    /// Buffers to use again, `IDLE_BUFFERS` at most.
+    idle_buffers: Vec<Buffer>,
     seals: Vec<SealJob>,
     paused_until: Option<Instant>,
     failures_in_a_row: u32,
@@ -115,8 +116,8 @@ pub(crate) enum Chore {
 const FULL_RETRY: Duration = Duration::from_secs(1);
 /// A batch of so many bytes is written though nobody waits for it yet.
 const WRITTEN_UNASKED: usize = 1 << 20;
-/// A buffer larger than this is not kept for the next batch.
-const IDLE_BUFFER_MAX: usize = 4 << 20;
+/// One is being written, one is being filled. More are in use only while more waits than fits one.
+const IDLE_BUFFERS: usize = 2;
 
 impl State {
     /// The batch to write now: one that is ended, or the one being filled once somebody waits for it.
@@ -125,9 +126,26 @@ impl State {
             return Some(ended);
         }
         let (wanted, closing) = (self.wanted, self.closing != Closing::No);
-        self.filling.take_if(|batch| {
-            closing || batch.ticket <= wanted || batch.bytes.len() >= WRITTEN_UNASKED
-        })
+        let mut batch = self
+            .filling
+            .take_if(|batch| closing || batch.ticket <= wanted || batch.len >= WRITTEN_UNASKED)?;
+        self.finish(&mut batch);
+        Some(batch)
+    }
+
+    /// Ends the batch that is being filled, before anybody asks for it.
+    fn end_filling(&mut self) {
+        if let Some(mut batch) = self.filling.take() {
+            self.finish(&mut batch);
+            self.queue.push_back(batch);
+        }
+    }
+
+    fn finish(&mut self, batch: &mut Batch) {
+        // A batch that is being filled is the target's.
+        if let Some(target) = self.target.as_mut() {
+            batch.finish(target);
+        }
     }
 }
 
@@ -144,7 +162,7 @@ impl Pipeline {
                 next_ticket: 1,
                 wanted: 0,
                 pending_bytes: 0,
-                idle_buffer: Vec::new(),
+                idle_buffers: (0..IDLE_BUFFERS).map(|_| Buffer::new()).collect(),
                 seals: Vec::new(),
                 paused_until: None,
                 failures_in_a_row: 0,
@@ -163,22 +181,35 @@ impl Pipeline {
         }
     }
 
-    /// Appends a record of `footprint` bytes: `write` gets the buffer and the place.
+    /// Appends a record of `footprint` bytes: `write` gets its room in a buffer
+    /// and the place.
     pub(crate) fn append(
         &self,
         footprint: usize,
-        write: impl FnOnce(&mut Vec<u8>, &Place),
+        write: impl FnOnce(&mut [u8], &Place),
     ) -> Result<Place, StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
         self.admit(state, footprint)?;
+        if state
+            .filling
+            .as_ref()
+            .is_some_and(|batch| !batch.buffer.fits(footprint))
+        {
+            state.end_filling();
+            self.work.notify_one();
+        }
         let Some(target) = state.target.as_mut() else {
             return Err(no_segment_yet());
         };
         let filling = state.filling.get_or_insert_with(|| {
             let ticket = state.next_ticket;
             state.next_ticket += 1;
-            Batch::begin(ticket, target, std::mem::take(&mut state.idle_buffer))
+            Batch::begin(
+                ticket,
+                target,
+                state.idle_buffers.pop().unwrap_or_else(Buffer::new),
+            )
         });
         let place = Place {
             segment: target.segment,
@@ -186,15 +217,11 @@ impl Pipeline {
             offset: target.tail as u32,
             ticket: Ticket(filling.ticket),
         };
-        write(&mut filling.bytes, &place);
-        debug_assert_eq!(
-            filling.start + filling.bytes.len() as u64,
-            target.tail + footprint as u64
-        );
+        write(filling.extend(footprint), &place);
         target.tail += footprint as u64;
         target.records += 1;
-        filling.records += 1;
-        let filling_bytes = filling.bytes.len();
+        debug_assert_eq!(filling.start + filling.len as u64, target.tail);
+        let filling_bytes = filling.len;
         state.pending_bytes += footprint;
         // Early enough that the next segment is there before this one is full.
         let used_quarter = target.tail > target.end / 4;
@@ -229,9 +256,7 @@ impl Pipeline {
             }
             return Err(full.unwrap_or_else(no_segment_yet));
         }
-        if let Some(ended) = state.target.take() {
-            self.end_segment(state, ended);
-        }
+        self.end_segment(state);
         state.target = state.spare.take();
         Ok(())
     }
@@ -257,7 +282,10 @@ impl Pipeline {
     }
 
     /// Queues what is left of a full segment, with its seal.
-    fn end_segment(&self, state: &mut State, ended: OpenSegment) {
+    fn end_segment(&self, state: &mut State) {
+        let Some(mut ended) = state.target.take() else {
+            return;
+        };
         let seal = SealJob {
             segment: ended.segment,
             file: Arc::clone(&ended.file),
@@ -269,8 +297,10 @@ impl Pipeline {
             // Everything is in flight or settled; an empty batch carries the seal behind it.
             let ticket = state.next_ticket;
             state.next_ticket += 1;
-            Batch::begin(ticket, &ended, Vec::new())
+            let buffer = state.idle_buffers.pop().unwrap_or_else(Buffer::new);
+            Batch::begin(ticket, &ended, buffer)
         });
+        last.finish(&mut ended);
         last.seal = Some(seal);
         state.queue.push_back(last);
         self.work.notify_one();
@@ -299,10 +329,10 @@ impl Pipeline {
         let mut state = self.state.lock();
         state.in_flight = None;
         // An empty batch says nothing about the disk.
-        if !batch.bytes.is_empty() {
+        if batch.len > 0 {
             state.failures_in_a_row = 0;
         }
-        state.pending_bytes = state.pending_bytes.saturating_sub(batch.bytes.len());
+        state.pending_bytes = state.pending_bytes.saturating_sub(batch.len);
         let ticket = batch.ticket;
         // `in_flight` was the only other handle: readers copy what they need under the lock.
         if let Some(mut batch) = Arc::into_inner(batch) {
@@ -310,9 +340,8 @@ impl Pipeline {
                 state.seals.push(seal);
                 self.chores.notify_one();
             }
-            batch.bytes.clear();
-            if batch.bytes.capacity() <= IDLE_BUFFER_MAX {
-                state.idle_buffer = batch.bytes;
+            if state.idle_buffers.len() < IDLE_BUFFERS {
+                state.idle_buffers.push(batch.buffer);
             }
         }
         self.publish(state, ticket);
@@ -368,7 +397,12 @@ impl Pipeline {
         // Nothing of the dropped batches was written: a target they went to goes on before them.
         if let Some(target) = state.target.as_mut() {
             for batch in dropped.iter().filter(|b| b.segment == target.segment) {
-                target.tail = target.tail.min(batch.start);
+                if batch.start < target.tail {
+                    target.tail = batch.start;
+                    target.tail_block.clear();
+                    let before = &batch.buffer.as_slice()[..batch.shared()];
+                    target.tail_block.extend_from_slice(before);
+                }
                 target.records -= batch.records;
             }
         }

@@ -74,10 +74,10 @@ impl Shared {
             char_len,
             identity,
         };
-        let place = self.pipeline.append(footprint, |batch, place| {
+        let place = self.pipeline.append(footprint, |out, place| {
             address.segment = place.segment;
             address.offset = place.offset;
-            record::append(batch, &self.store_id, &address, digest.as_ref(), payload);
+            record::write(out, &self.store_id, &address, digest.as_ref(), payload);
         })?;
         let entry = Entry {
             reference: Reference::seal(&self.key, address),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use toastrack_offload::disk::{Audience, Disk, DiskFile};
+use toastrack_offload::disk::{Audience, BLOCK, Disk, DiskFile};
 
 /// Calls that can be failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -337,6 +337,21 @@ impl DiskFile for SimFile {
         };
         content.write(&bytes[..done], offset as usize);
         failed
+    }
+
+    fn write_blocks_at(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
+        assert!(offset.is_multiple_of(BLOCK as u64));
+        assert!(blocks.len().is_multiple_of(BLOCK));
+        assert_eq!(blocks.as_ptr().addr() % BLOCK, 0);
+        // A sector that tears is only harmless to what is durable in it if that is written again
+        // as it is.
+        let content = self.content.lock();
+        let durable = content.synced.get(offset as usize..).unwrap_or_default();
+        for (at, (new, durable)) in blocks.iter().zip(durable).enumerate() {
+            assert!(new == durable || *durable == 0, "byte {at} at {offset}");
+        }
+        drop(content);
+        self.write_at(blocks, offset)
     }
 
     fn allocate(&self, _len: u64) -> io::Result<()> {
