@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::sim::{Call, EIO, ENOSPC, Fault, SimDisk};
+use common::sim::{Call, EIO, ENOSPC, Fault, PANIC, SimDisk};
 use common::{document, noise, put, small};
 use toastrack_offload::{Kind, Reference, Store, StoreError, StoreOptions, StoreState, ValueKind};
 
@@ -130,6 +130,23 @@ async fn two_failures_in_a_row_end_writing() {
     assert_eq!(store.get(&good).await.unwrap(), "good");
 }
 
+/// Proves: when the thread that writes panics, who waits gets an error, no value is taken, reads go
+/// on and the store closes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_panic_of_the_writer_ends_writing() {
+    let disk = SimDisk::default();
+    let store = open(&disk).unwrap();
+    let good = put(&store, b"good").await.reference;
+    disk.fail(fault(Call::Sync, 0, 1, PANIC));
+    let error = put_patiently(&store, b"one").await.unwrap_err();
+    assert_eq!(error.kind(), Kind::Bug);
+    let refused = store.put(ValueKind::Text, 1, b"x").unwrap_err();
+    assert!(refused.to_string().contains("panicked"), "{refused}");
+    assert_eq!(store.get(&good).await.unwrap(), "good");
+    store.close();
+    put(&open(&disk).unwrap(), b"again").await;
+}
+
 /// Proves: when no new segment can be made after a failure, the store is read-only at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_new_segment_ends_writing() {
@@ -244,7 +261,11 @@ async fn power_loss_at_any_call() {
                             Ok(()) => {
                                 acknowledged.insert(id, stored.reference);
                             }
-                            Err(_) => promised.push((id, stored.reference)),
+                            Err(error) => {
+                                // The disk has checks of its own.
+                                assert_ne!(error.kind(), Kind::Bug, "seed {seed}: {error}");
+                                promised.push((id, stored.reference));
+                            }
                         }
                     }
                     if store.state() != StoreState::Healthy {

@@ -263,11 +263,11 @@ impl Pipeline {
 
     /// Why no value is taken at this moment, whatever its length.
     fn refusal(&self, state: &mut State) -> Result<(), StoreError> {
-        if state.closing != Closing::No {
-            return Err(StoreError::new(Kind::ReadOnly, "the store is closed"));
-        }
         if let Some(error) = &state.read_only {
             return Err(error.clone());
+        }
+        if state.closing != Closing::No {
+            return Err(StoreError::new(Kind::ReadOnly, "the store is closed"));
         }
         if let Some(until) = state.paused_until {
             if Instant::now() < until {
@@ -381,10 +381,8 @@ impl Pipeline {
         let first = self.settled.load(Ordering::Acquire) + 1;
         let last = self.fail_pending(&mut state, first, &error);
         state.read_only = Some(error);
-        state.closing = match state.closing {
-            Closing::No => Closing::No,
-            Closing::Draining | Closing::Drained => Closing::Drained,
-        };
+        // Whoever closes the store must not wait for a committer to drain it.
+        state.closing = Closing::Drained;
         self.chores.notify_one();
         self.publish(state, last);
     }

@@ -31,6 +31,8 @@ pub(crate) struct Fault {
 
 pub(crate) const EIO: i32 = 5;
 pub(crate) const ENOSPC: i32 = 28;
+/// Instead of an error number: the call panics.
+pub(crate) const PANIC: i32 = -1;
 
 #[derive(Clone, Default)]
 pub(crate) struct SimDisk {
@@ -202,6 +204,7 @@ impl Machine {
                 fault.after = less;
             } else if let Some(less) = fault.times.checked_sub(1) {
                 fault.times = less;
+                assert_ne!(fault.errno, PANIC, "as the test asked");
                 return Err(io::Error::from_raw_os_error(fault.errno));
             }
         }
