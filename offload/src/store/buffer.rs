@@ -15,14 +15,21 @@ pub(crate) struct Buffer {
     len: usize,
 }
 
-/// Bytes of one buffer. Large enough for the longest record behind a block that is rewritten.
+/// Bytes of one buffer, at most. Large enough for the longest record behind a block that is rewritten.
 pub(crate) const BUFFER_LEN: usize = 2 << 20;
 const _: () = assert!(BUFFER_LEN >= BLOCK + record::footprint(MAX_VALUE_LEN));
 const _: () = assert!(BUFFER_LEN.is_multiple_of(BLOCK));
 
+/// Bytes of one buffer of a store with segments of this length. No more than a segment is needed: a
+/// record is shorter than one by more than the block before it.
+pub(crate) fn buffer_len(segment_len_bytes: u64) -> usize {
+    usize::try_from(segment_len_bytes).map_or(BUFFER_LEN, |len| len.min(BUFFER_LEN))
+}
+
 impl Buffer {
-    pub(crate) fn new() -> Buffer {
-        let memory = vec![0u8; BUFFER_LEN + BLOCK];
+    /// `len` is a multiple of [`BLOCK`].
+    pub(crate) fn new(len: usize) -> Buffer {
+        let memory = vec![0u8; len + BLOCK];
         let start = memory.as_ptr().addr().wrapping_neg() % BLOCK;
         Buffer {
             memory,
@@ -41,7 +48,7 @@ impl Buffer {
 
     /// Whether `more` bytes fit.
     pub(crate) fn fits(&self, more: usize) -> bool {
-        more <= BUFFER_LEN - self.len
+        more <= self.memory.len() - BLOCK - self.len
     }
 
     pub(crate) fn clear(&mut self) {
@@ -71,13 +78,14 @@ mod tests {
     /// buffer was used for before, and the last byte can be used.
     #[test]
     fn blocks_are_aligned_and_padded() {
-        let mut buffers = [Buffer::new(), Buffer::new(), Buffer::new()];
+        let mut buffers = [64 << 10, 128 << 10, BUFFER_LEN].map(Buffer::new);
         for buffer in &mut buffers {
             assert_eq!(buffer.as_slice().as_ptr().addr() % BLOCK, 0);
-            buffer.extend(BUFFER_LEN).fill(7);
+            let len = buffer.memory.len() - BLOCK;
+            buffer.extend(len).fill(7);
             assert!(buffer.fits(0) && !buffer.fits(1));
             buffer.pad();
-            assert_eq!(buffer.len(), BUFFER_LEN);
+            assert_eq!(buffer.len(), len);
             buffer.clear();
             buffer.extend(BLOCK + 1).fill(9);
             buffer.pad();

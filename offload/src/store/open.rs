@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
+use super::buffer::buffer_len;
 use super::pipeline::{Limits, Pipeline};
 use super::readers::Readers;
 use super::segments::{self, FOLDER, Name, OpenSegment};
@@ -66,6 +67,7 @@ pub(super) fn open(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Shared,
     };
     let limits = Limits {
         max_pending_bytes: options.max_pending_bytes,
+        buffer_len: buffer_len(options.segment_len_bytes),
         failure_pause: options.failure_pause,
     };
     Ok(Shared {

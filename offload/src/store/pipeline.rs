@@ -47,6 +47,7 @@ pub(crate) struct Pipeline {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     pub(crate) max_pending_bytes: usize,
+    pub(crate) buffer_len: usize,
     pub(crate) failure_pause: Duration,
 }
 
@@ -162,7 +163,9 @@ impl Pipeline {
                 next_ticket: 1,
                 wanted: 0,
                 pending_bytes: 0,
-                idle_buffers: (0..IDLE_BUFFERS).map(|_| Buffer::new()).collect(),
+                idle_buffers: (0..IDLE_BUFFERS)
+                    .map(|_| Buffer::new(limits.buffer_len))
+                    .collect(),
                 seals: Vec::new(),
                 paused_until: None,
                 failures_in_a_row: 0,
@@ -208,7 +211,10 @@ impl Pipeline {
             Batch::begin(
                 ticket,
                 target,
-                state.idle_buffers.pop().unwrap_or_else(Buffer::new),
+                state
+                    .idle_buffers
+                    .pop()
+                    .unwrap_or_else(|| Buffer::new(self.limits.buffer_len)),
             )
         });
         let place = Place {
@@ -297,7 +303,10 @@ impl Pipeline {
             // Everything is in flight or settled; an empty batch carries the seal behind it.
             let ticket = state.next_ticket;
             state.next_ticket += 1;
-            let buffer = state.idle_buffers.pop().unwrap_or_else(Buffer::new);
+            let buffer = state
+                .idle_buffers
+                .pop()
+                .unwrap_or_else(|| Buffer::new(self.limits.buffer_len));
             Batch::begin(ticket, &ended, buffer)
         });
         last.finish(&mut ended);
