@@ -10,6 +10,15 @@ use common::twins::{LONG, Twins};
 use common::{failure, one, rows, try_rows};
 use toastrack_migrations::ColumnKind;
 
+/// Where the proxy's tests of what the page lists are.
+const PROXY_TESTS: [&str; 5] = [
+    "corruption",
+    "differential/copy",
+    "differential/params",
+    "differential/scripts",
+    "differential/start",
+];
+
 /// Every test that the page names exists here or beside, and every test here is on the page.
 #[test]
 fn the_page_names_the_tests() {
@@ -19,12 +28,16 @@ fn the_page_names_the_tests() {
     let here = read("tests/semantics.rs");
     let tests_of = |source: &str| -> Vec<String> {
         source
-            .split("\nasync fn ")
-            .skip(1)
+            .split("\n#[t")
+            .filter_map(|attribute| attribute.split_once("fn "))
+            .map(|(_, rest)| rest)
             .map(|rest| rest[..rest.find('(').unwrap()].to_owned())
             .collect()
     };
-    for test in tests_of(&here) {
+    for test in tests_of(&here)
+        .iter()
+        .filter(|test| *test != "the_page_names_the_tests")
+    {
         assert!(
             page.contains(&format!("`{test}`")),
             "{test} is not on the page"
@@ -32,7 +45,9 @@ fn the_page_names_the_tests() {
     }
     let all: Vec<String> = ["semantics", "section3", "detoast", "columns", "install"]
         .iter()
-        .flat_map(|name| tests_of(&read(&format!("tests/{name}.rs"))))
+        .map(|name| format!("tests/{name}.rs"))
+        .chain(PROXY_TESTS.map(|name| format!("../proxy/tests/{name}.rs")))
+        .flat_map(|path| tests_of(&read(&path)))
         .collect();
     for named in page.split('`').skip(1).step_by(2).filter(|word| {
         word.contains('_') && word.chars().all(|c| c.is_ascii_lowercase() || c == '_')
@@ -67,6 +82,7 @@ fn the_page_names_the_tests() {
             "jsonb_ops",
             "value_of",
             "pg_read_binary_file",
+            "client_encoding",
         ];
         assert!(
             known_words.contains(&named) || all.iter().any(|test| test == named),
