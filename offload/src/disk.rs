@@ -69,8 +69,7 @@ pub trait DiskFile: Send + Sync + 'static {
     /// Writes all of `bytes` at `offset`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Writes whole blocks: `offset` and the length of `blocks` are multiples of [`BLOCK`]. Past the
-    /// page cache, where the file system can and `blocks` starts at such an address as well.
+    /// Writes whole blocks: `offset` and the length of `blocks` are multiples of [`BLOCK`].
     fn write_blocks_at(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
         self.write_at(blocks, offset)
     }

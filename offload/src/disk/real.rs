@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, chmodat, chownat,
@@ -48,22 +47,6 @@ impl RealDisk {
         let fd = retry_on_intr(|| openat(CWD, &path, flags, mode))?;
         Ok(File::from(fd))
     }
-
-    /// A second descriptor, for writing past the page cache; `None` where the file system has no
-    /// such thing.
-    fn open_direct(&self, name: &str) -> io::Result<Option<File>> {
-        match self.open_with(name, OFlags::WRONLY | OFlags::DIRECT, Mode::empty()) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) if refuses_direct(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// Whether it is the kind of write that is refused, not this one that failed.
-fn refuses_direct(error: &io::Error) -> bool {
-    let errno = Errno::from_io_error(error);
-    matches!(errno, Some(Errno::INVAL | Errno::OPNOTSUPP))
 }
 
 const OWNER_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -86,8 +69,7 @@ impl Disk for RealDisk {
     fn open(&self, name: &str, write: bool) -> io::Result<Arc<dyn DiskFile>> {
         let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
         let file = self.open_with(name, access, Mode::empty())?;
-        let direct = if write { self.open_direct(name)? } else { None };
-        Ok(Arc::new(RealFile::new(file, direct)))
+        Ok(Arc::new(RealFile { file }))
     }
 
     fn create(&self, name: &str, audience: Audience) -> io::Result<Arc<dyn DiskFile>> {
@@ -102,8 +84,7 @@ impl Disk for RealDisk {
         }
         // Explicitly, since the mode given at creation is subject to the umask.
         fchmod(&file, file_mode(group))?;
-        let direct = self.open_direct(name)?;
-        Ok(Arc::new(RealFile::new(file, direct)))
+        Ok(Arc::new(RealFile { file }))
     }
 
     fn create_dir(&self, name: &str, audience: Audience) -> io::Result<()> {
@@ -179,19 +160,6 @@ impl Disk for RealDisk {
 
 struct RealFile {
     file: File,
-    direct: Option<File>,
-    /// A direct write was refused: its alignment does not suffice here.
-    direct_refused: AtomicBool,
-}
-
-impl RealFile {
-    fn new(file: File, direct: Option<File>) -> RealFile {
-        RealFile {
-            file,
-            direct,
-            direct_refused: AtomicBool::new(false),
-        }
-    }
 }
 
 fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -237,21 +205,6 @@ impl DiskFile for RealFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         write_all_at(&self.file, bytes, offset)
-    }
-
-    fn write_blocks_at(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        if let Some(direct) = &self.direct
-            && !self.direct_refused.load(Ordering::Relaxed)
-        {
-            match write_all_at(direct, blocks, offset) {
-                // Written once more below, whatever of it was written.
-                Err(error) if refuses_direct(&error) => {
-                    self.direct_refused.store(true, Ordering::Relaxed);
-                }
-                result => return result,
-            }
-        }
-        write_all_at(&self.file, blocks, offset)
     }
 
     fn allocate(&self, len: u64) -> io::Result<()> {
