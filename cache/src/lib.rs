@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use moka::notification::RemovalCause;
 
 use crate::flight::{Flights, Outcome};
 
@@ -43,11 +42,11 @@ pub struct CacheStats {
     pub misses: u64,
     /// Values put in, by `insert` and by loads.
     pub inserts: u64,
-    /// Values pushed out for want of room.
+    /// Values put in that are not held any more: pushed out for want of room, or put in twice.
     pub evictions: u64,
-    /// Values held now (approximate while maintenance is pending).
+    /// Values held now.
     pub entries: u64,
-    /// Bytes held now, overhead included (approximate while maintenance is pending).
+    /// Bytes held now, overhead included.
     pub bytes: u64,
     /// The bound on `bytes`; 0 when the cache is switched off.
     pub capacity: u64,
@@ -61,24 +60,20 @@ struct Shared {
     hits: AtomicU64,
     misses: AtomicU64,
     inserts: AtomicU64,
-    evictions: Arc<AtomicU64>,
+    /// As last reported: a counter does not go back.
+    evictions: AtomicU64,
 }
 
 impl DetoastCache {
     /// A cache that holds at most `capacity_bytes`; 0 switches caching off, and then
     /// `get_or_load` still shares one load among its waiters.
     pub fn new(capacity_bytes: u64) -> DetoastCache {
-        let evictions = Arc::new(AtomicU64::new(0));
-        let counter = Arc::clone(&evictions);
         let values = (capacity_bytes > 0).then(|| {
+            // Without a listener for evictions, which would have moka take a lock of the key's at
+            // every insert.
             moka::sync::Cache::builder()
                 .max_capacity(capacity_bytes)
                 .weigher(|_key: &Key, value: &Bytes| weight(value))
-                .eviction_listener(move |_key, _value, cause| {
-                    if cause == RemovalCause::Size {
-                        counter.fetch_add(1, Ordering::Relaxed);
-                    }
-                })
                 .build_with_hasher(IdentityHasherBuilder)
         });
         DetoastCache {
@@ -89,7 +84,7 @@ impl DetoastCache {
                 hits: AtomicU64::new(0),
                 misses: AtomicU64::new(0),
                 inserts: AtomicU64::new(0),
-                evictions,
+                evictions: AtomicU64::new(0),
             }),
         }
     }
@@ -177,28 +172,27 @@ impl DetoastCache {
         }
     }
 
-    /// Counters and present size.
+    /// Counters and present size. Carries out the maintenance that is pending.
     pub fn stats(&self) -> CacheStats {
         let shared = &self.shared;
+        let inserts = shared.inserts.load(Ordering::Relaxed);
         let (entries, bytes) = match &shared.values {
-            Some(values) => (values.entry_count(), values.weighted_size()),
+            Some(values) => {
+                values.run_pending_tasks();
+                (values.entry_count(), values.weighted_size())
+            }
             None => (0, 0),
         };
+        let gone = inserts.saturating_sub(entries);
+        let reported = shared.evictions.fetch_max(gone, Ordering::Relaxed);
         CacheStats {
             hits: shared.hits.load(Ordering::Relaxed),
             misses: shared.misses.load(Ordering::Relaxed),
-            inserts: shared.inserts.load(Ordering::Relaxed),
-            evictions: shared.evictions.load(Ordering::Relaxed),
+            inserts,
+            evictions: reported.max(gone),
             entries,
             bytes,
             capacity: shared.capacity,
-        }
-    }
-
-    /// Carries out pending evictions, so that `stats` is exact. For tests and for reports.
-    pub fn settle(&self) {
-        if let Some(values) = &self.shared.values {
-            values.run_pending_tasks();
         }
     }
 

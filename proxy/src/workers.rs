@@ -19,12 +19,15 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Starts one thread for each core.
+    /// Starts one thread for every two cores: the others are the server's and the clients', which a
+    /// sidecar shares its machine with. A thread that serves many sessions finds several of them
+    /// ready whenever it wakes up, and waking up is what a message costs most.
     ///
     /// # Errors
     /// When the system has no thread or descriptor to give.
     pub(crate) fn start() -> io::Result<Workers> {
-        let count = thread::available_parallelism().map_or(1, usize::from);
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let count = cores.div_ceil(2);
         let stop = CancellationToken::new();
         let mut workers = Workers {
             handles: Vec::new(),
