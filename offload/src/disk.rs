@@ -52,9 +52,6 @@ pub trait Disk: Send + Sync + 'static {
     fn lock(&self, name: &str) -> io::Result<Option<Box<dyn Any + Send + Sync>>>;
 }
 
-/// Bytes of a block, the unit of [`DiskFile::write_blocks_at`].
-pub const BLOCK: usize = 4096;
-
 /// One open file. Every call may come from several threads at once.
 pub trait DiskFile: Send + Sync + 'static {
     /// Length in bytes.
@@ -68,11 +65,6 @@ pub trait DiskFile: Send + Sync + 'static {
 
     /// Writes all of `bytes` at `offset`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
-
-    /// Writes whole blocks: `offset` and the length of `blocks` are multiples of [`BLOCK`].
-    fn write_blocks_at(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        self.write_at(blocks, offset)
-    }
 
     /// Reserves space for the first `len` bytes, where the file system can.
     fn allocate(&self, len: u64) -> io::Result<()>;

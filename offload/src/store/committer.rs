@@ -16,7 +16,7 @@ pub(super) fn run(shared: &Shared) {
                 tracing::error!(
                     segment = format_args!("{:08x}", batch.segment),
                     offset = batch.start,
-                    bytes = batch.len,
+                    bytes = batch.buffer.len(),
                     %error,
                     "segment poisoned, nothing more is written to it"
                 );
@@ -29,7 +29,7 @@ pub(super) fn run(shared: &Shared) {
 
 fn write(shared: &Shared, batch: &Batch) -> Result<(), StoreError> {
     // An empty batch only carries a seal behind batches that are durable already.
-    if batch.len == 0 {
+    if batch.buffer.is_empty() {
         return Ok(());
     }
     let failed = |what: &str, error: std::io::Error| {
@@ -43,7 +43,7 @@ fn write(shared: &Shared, batch: &Batch) -> Result<(), StoreError> {
     };
     batch
         .file
-        .write_blocks_at(batch.buffer.as_slice(), batch.block_start())
+        .write_at(batch.buffer.as_slice(), batch.start)
         .map_err(|error| failed("writing", error))?;
     let began = Instant::now();
     batch
@@ -55,7 +55,7 @@ fn write(shared: &Shared, batch: &Batch) -> Result<(), StoreError> {
     add(&counters.batches, 1);
     add(&counters.syncs, 1);
     add(&counters.sync_micros, took);
-    add(&counters.written_bytes, batch.len as u64);
+    add(&counters.written_bytes, batch.buffer.len() as u64);
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use super::pipeline::{Limits, Pipeline};
 use super::readers::Readers;
 use super::segments::{self, FOLDER, Name, OpenSegment};
 use super::{Shared, Sizes};
-use crate::disk::{Audience, BLOCK, Disk, DiskFile};
+use crate::disk::{Audience, Disk, DiskFile};
 use crate::error::{Kind, StoreError};
 use crate::format::StoreId;
 use crate::format::segment::{BLOCK_LEN, FILE_LEN_UNIT, Found, RECORDS_START, Seal, SegmentHeader};
@@ -466,16 +466,10 @@ fn recover(
     // here on everything up to the tail is durable.
     file.sync_data()?;
     if scan.clean && !seal_damaged {
-        let mut tail_block = vec![0u8; (scan.tail % BLOCK as u64) as usize];
-        let block_start = scan.tail - tail_block.len() as u64;
-        if file.read_at(&mut tail_block, block_start)? < tail_block.len() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
         return Ok(Recovered::Clean(OpenSegment {
             segment,
             file,
             tail: scan.tail,
-            tail_block,
             end: records_end,
             records: scan.records,
         }));

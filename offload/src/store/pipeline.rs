@@ -127,26 +127,14 @@ impl State {
             return Some(ended);
         }
         let (wanted, closing) = (self.wanted, self.closing != Closing::No);
-        let mut batch = self
-            .filling
-            .take_if(|batch| closing || batch.ticket <= wanted || batch.len >= WRITTEN_UNASKED)?;
-        self.finish(&mut batch);
-        Some(batch)
+        self.filling.take_if(|batch| {
+            closing || batch.ticket <= wanted || batch.buffer.len() >= WRITTEN_UNASKED
+        })
     }
 
     /// Ends the batch that is being filled, before anybody asks for it.
     fn end_filling(&mut self) {
-        if let Some(mut batch) = self.filling.take() {
-            self.finish(&mut batch);
-            self.queue.push_back(batch);
-        }
-    }
-
-    fn finish(&mut self, batch: &mut Batch) {
-        // A batch that is being filled is the target's.
-        if let Some(target) = self.target.as_mut() {
-            batch.finish(target);
-        }
+        self.queue.extend(self.filling.take());
     }
 }
 
@@ -226,8 +214,8 @@ impl Pipeline {
         write(filling.extend(footprint), &place);
         target.tail += footprint as u64;
         target.records += 1;
-        debug_assert_eq!(filling.start + filling.len as u64, target.tail);
-        let filling_bytes = filling.len;
+        let filling_bytes = filling.buffer.len();
+        debug_assert_eq!(filling.start + filling_bytes as u64, target.tail);
         state.pending_bytes += footprint;
         // Early enough that the next segment is there before this one is full.
         let used_quarter = target.tail > target.end / 4;
@@ -289,7 +277,7 @@ impl Pipeline {
 
     /// Queues what is left of a full segment, with its seal.
     fn end_segment(&self, state: &mut State) {
-        let Some(mut ended) = state.target.take() else {
+        let Some(ended) = state.target.take() else {
             return;
         };
         let seal = SealJob {
@@ -309,7 +297,6 @@ impl Pipeline {
                 .unwrap_or_else(|| Buffer::new(self.limits.buffer_len));
             Batch::begin(ticket, &ended, buffer)
         });
-        last.finish(&mut ended);
         last.seal = Some(seal);
         state.queue.push_back(last);
         self.work.notify_one();
@@ -338,10 +325,10 @@ impl Pipeline {
         let mut state = self.state.lock();
         state.in_flight = None;
         // An empty batch says nothing about the disk.
-        if batch.len > 0 {
+        if !batch.buffer.is_empty() {
             state.failures_in_a_row = 0;
         }
-        state.pending_bytes = state.pending_bytes.saturating_sub(batch.len);
+        state.pending_bytes = state.pending_bytes.saturating_sub(batch.buffer.len());
         let ticket = batch.ticket;
         // `in_flight` was the only other handle: readers copy what they need under the lock.
         if let Some(mut batch) = Arc::into_inner(batch) {
@@ -406,9 +393,6 @@ impl Pipeline {
             for batch in dropped.iter().filter(|b| b.segment == target.segment) {
                 if batch.start < target.tail {
                     target.tail = batch.start;
-                    target.tail_block.clear();
-                    let before = &batch.buffer.as_slice()[..batch.shared()];
-                    target.tail_block.extend_from_slice(before);
                 }
                 target.records -= batch.records;
             }

@@ -52,9 +52,6 @@ pub(crate) struct OpenSegment {
     pub(crate) file: Arc<dyn DiskFile>,
     /// Where the next record goes.
     pub(crate) tail: u64,
-    /// What stands in the last block of the file that holds records, up to `tail` or, while a batch
-    /// is being filled, up to where that batch starts.
-    pub(crate) tail_block: Vec<u8>,
     /// End of the records region.
     pub(crate) end: u64,
     /// Records up to `tail`.
@@ -91,7 +88,6 @@ pub(crate) fn make(
             segment,
             file,
             tail: u64::from(RECORDS_START),
-            tail_block: Vec::new(),
             end: records_end(file_len),
             records: 0,
         }),

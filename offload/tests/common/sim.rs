@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use toastrack_offload::disk::{Audience, BLOCK, Disk, DiskFile};
+use toastrack_offload::disk::{Audience, Disk, DiskFile};
 
 /// Calls that can be failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -332,6 +332,11 @@ impl DiskFile for SimFile {
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let failed = self.machine.change(Call::Write);
         let mut content = self.content.lock();
+        // What is durable is never written over: a sector that tears could take it along.
+        let durable = content.synced.get(offset as usize..).unwrap_or_default();
+        for (at, (new, durable)) in bytes.iter().zip(durable).enumerate() {
+            assert!(new == durable || *durable == 0, "byte {at} at {offset}");
+        }
         // A write that fails may have done half of its work.
         let done = if failed.is_ok() {
             bytes.len()
@@ -340,21 +345,6 @@ impl DiskFile for SimFile {
         };
         content.write(&bytes[..done], offset as usize);
         failed
-    }
-
-    fn write_blocks_at(&self, blocks: &[u8], offset: u64) -> io::Result<()> {
-        assert!(offset.is_multiple_of(BLOCK as u64));
-        assert!(blocks.len().is_multiple_of(BLOCK));
-        assert_eq!(blocks.as_ptr().addr() % BLOCK, 0);
-        // A sector that tears is only harmless to what is durable in it if that is written again
-        // as it is.
-        let content = self.content.lock();
-        let durable = content.synced.get(offset as usize..).unwrap_or_default();
-        for (at, (new, durable)) in blocks.iter().zip(durable).enumerate() {
-            assert!(new == durable || *durable == 0, "byte {at} at {offset}");
-        }
-        drop(content);
-        self.write_at(blocks, offset)
     }
 
     fn allocate(&self, _len: u64) -> io::Result<()> {
