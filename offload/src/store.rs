@@ -8,13 +8,14 @@
 mod batch;
 mod buffer;
 mod committer;
-mod open;
+pub(crate) mod open;
 mod pipeline;
 mod put;
 mod read;
 mod readers;
 pub(crate) mod segments;
 mod steward;
+mod tickets;
 
 use std::any::Any;
 use std::sync::Arc;
@@ -25,8 +26,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-use self::pipeline::{Fate, Pipeline};
+use self::pipeline::Pipeline;
 use self::readers::Readers;
+use self::tickets::Fate;
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Kind, StoreError};
 use crate::format::StoreId;

@@ -28,9 +28,9 @@ use crate::options::StoreOptions;
 use crate::recover::{self, Scan};
 use crate::stats::{Counters, add};
 
-const LOCK: &str = "lock";
-const KEY: &str = "key";
-const KEY_LEN: usize = 32;
+pub(crate) const LOCK: &str = "lock";
+pub(crate) const KEY: &str = "key";
+pub(crate) const KEY_LEN: usize = 32;
 const DRAFT_SUFFIX: &str = ".tmp";
 
 pub(super) fn open(disk: Arc<dyn Disk>, options: StoreOptions) -> Result<Shared, StoreError> {
@@ -185,7 +185,7 @@ fn create(disk: &dyn Disk, shown: &str) -> Result<(Superblock, StoreKey), StoreE
 }
 
 /// Writes a small file so that it is there whole and durable, or not at all.
-fn write_whole(disk: &dyn Disk, name: &str, audience: Audience, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole(disk: &dyn Disk, name: &str, audience: Audience, bytes: &[u8]) -> io::Result<()> {
     let draft = format!("{name}{DRAFT_SUFFIX}");
     match disk.remove(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -198,7 +198,7 @@ fn write_whole(disk: &dyn Disk, name: &str, audience: Audience, bytes: &[u8]) ->
     disk.sync_dir("")
 }
 
-fn read_small(disk: &dyn Disk, name: &str, most: usize) -> io::Result<Vec<u8>> {
+pub(crate) fn read_small(disk: &dyn Disk, name: &str, most: usize) -> io::Result<Vec<u8>> {
     let file = disk.open(name, false)?;
     let mut bytes = vec![0u8; most];
     let read = file.read_at(&mut bytes, 0)?;
@@ -438,7 +438,7 @@ impl Left {
     }
 }
 
-fn block(file: &dyn DiskFile, at: u64) -> io::Result<[u8; BLOCK_LEN]> {
+pub(crate) fn block(file: &dyn DiskFile, at: u64) -> io::Result<[u8; BLOCK_LEN]> {
     let mut block = [0u8; BLOCK_LEN];
     match file.read_at(&mut block, at)? {
         BLOCK_LEN => Ok(block),

@@ -1,6 +1,6 @@
 //! Group commit: `put` fills a batch while the batch before it is being written and synced.
 //!
-//! Owns:       the segment that is being written, the batches, and what became of every ticket.
+//! Owns:       the segment that is being written and the batches.
 //! Promises:   S3, a ticket is durable only after `fdatasync` returned for its batch.
 //! Invariants: P1 batches settle in the order of their tickets. P2 offsets are given out in the
 //!             order of the records in the file. P3 after a failed write or sync its segment is
@@ -12,15 +12,15 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use super::batch::{Batch, SealJob};
 use super::buffer::Buffer;
 use super::segments::OpenSegment;
+use super::tickets::{Fate, Tickets};
 use super::{StoreState, Ticket};
 use crate::MAX_VALUE_LEN;
 use crate::error::{Kind, StoreError};
@@ -33,12 +33,7 @@ pub(crate) struct Pipeline {
     work: Condvar,
     /// The steward waits here for segments to make and to seal.
     chores: Condvar,
-    /// Every ticket up to this one is settled: durable, or in `failures`.
-    settled: AtomicU64,
-    any_failure: AtomicBool,
-    failures: Mutex<Vec<Failure>>,
-    /// Those who wait for a ticket, one entry for all of a ticket.
-    waiters: Mutex<Vec<(u64, Arc<Notify>)>>,
+    tickets: Tickets,
     /// Ticks whenever one who waits for room should look again.
     changes: watch::Sender<()>,
     limits: Limits,
@@ -49,13 +44,6 @@ pub(crate) struct Limits {
     pub(crate) max_pending_bytes: usize,
     pub(crate) buffer_len: usize,
     pub(crate) failure_pause: Duration,
-}
-
-/// Tickets `first..=last` failed with this error.
-struct Failure {
-    first: u64,
-    last: u64,
-    error: StoreError,
 }
 
 struct State {
@@ -90,13 +78,6 @@ enum Closing {
     Draining,
     /// The committer has ended.
     Drained,
-}
-
-/// What became of a ticket.
-pub(crate) enum Fate {
-    Pending,
-    Durable,
-    Failed(StoreError),
 }
 
 /// Where a record goes.
@@ -163,10 +144,7 @@ impl Pipeline {
             }),
             work: Condvar::new(),
             chores: Condvar::new(),
-            settled: AtomicU64::new(0),
-            any_failure: AtomicBool::new(false),
-            failures: Mutex::new(Vec::new()),
-            waiters: Mutex::new(Vec::new()),
+            tickets: Tickets::default(),
             changes: watch::Sender::new(()),
             limits,
         }
@@ -374,7 +352,7 @@ impl Pipeline {
         let mut state = self.state.lock();
         let error = StoreError::new(Kind::Bug, "the committer thread panicked");
         state.in_flight = None;
-        let first = self.settled.load(Ordering::Acquire) + 1;
+        let first = self.tickets.first_pending();
         let last = self.fail_pending(&mut state, first, &error);
         state.read_only = Some(error);
         // Whoever closes the store must not wait for a committer to drain it.
@@ -397,45 +375,18 @@ impl Pipeline {
                 target.records -= batch.records;
             }
         }
-        self.failures.lock().push(Failure {
-            first,
-            last,
-            error: error.clone(),
-        });
-        self.any_failure.store(true, Ordering::Release);
+        self.tickets.fail(first..=last, error);
         last
     }
 
     fn publish(&self, state: MutexGuard<'_, State>, ticket: u64) {
-        self.settled.store(ticket, Ordering::Release);
-        drop(state);
-        let mut waiters = self.waiters.lock();
-        waiters.retain(|(waited_for, waiter)| {
-            let settled = *waited_for <= ticket;
-            if settled {
-                waiter.notify_waiters();
-            }
-            !settled
-        });
-        drop(waiters);
+        self.tickets.settle(ticket, move || drop(state));
         self.changes.send_replace(());
     }
 
     /// What became of a ticket, and of all that were given out before it and failed with it.
     pub(crate) fn fate(&self, ticket: Ticket) -> Fate {
-        if self.settled.load(Ordering::Acquire) < ticket.0 {
-            return Fate::Pending;
-        }
-        if self.any_failure.load(Ordering::Acquire) {
-            let failures = self.failures.lock();
-            let failed = failures
-                .iter()
-                .find(|failure| (failure.first..=failure.last).contains(&ticket.0));
-            if let Some(failure) = failed {
-                return Fate::Failed(failure.error.clone());
-            }
-        }
-        Fate::Durable
+        self.tickets.fate(ticket)
     }
 
     /// Waits until a ticket is settled. The values of one statement, and of all sessions that come
@@ -443,28 +394,7 @@ impl Pipeline {
     ///
     /// Cancel-safe.
     pub(crate) async fn settled(&self, ticket: Ticket) -> Fate {
-        let waiter = self.waiter(ticket);
-        let mut notified = std::pin::pin!(waiter.notified());
-        // Before the look, so that what happens after it is not missed.
-        notified.as_mut().enable();
-        if let Fate::Pending = self.fate(ticket) {
-            self.want(ticket);
-            notified.await;
-        }
-        self.fate(ticket)
-    }
-
-    fn waiter(&self, ticket: Ticket) -> Arc<Notify> {
-        let mut waiters = self.waiters.lock();
-        if let Some((_, waiter)) = waiters
-            .iter()
-            .find(|(waited_for, _)| *waited_for == ticket.0)
-        {
-            return Arc::clone(waiter);
-        }
-        let waiter = Arc::new(Notify::new());
-        waiters.push((ticket.0, Arc::clone(&waiter)));
-        waiter
+        self.tickets.settled(ticket, || self.want(ticket)).await
     }
 
     fn want(&self, ticket: Ticket) {

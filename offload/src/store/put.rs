@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use sha2::{Digest, Sha256};
 
-use super::pipeline::Fate;
+use super::tickets::Fate;
 use super::{Put, Shared, segments};
 use crate::MAX_VALUE_LEN;
 use crate::error::{Kind, StoreError};
