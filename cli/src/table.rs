@@ -45,7 +45,7 @@ fn split(text: &str) -> Result<Vec<String>, String> {
     let mut rest = text;
     loop {
         let (part, after) = if let Some(quoted) = rest.strip_prefix('"') {
-            unquote(quoted).ok_or_else(malformed)?
+            toastrack_migrations::quoted_name(quoted).ok_or_else(malformed)?
         } else {
             let end = rest.find('.').unwrap_or(rest.len());
             let part = &rest[..end];
@@ -62,24 +62,6 @@ fn split(text: &str) -> Result<Vec<String>, String> {
             return Ok(parts);
         }
         rest = after.strip_prefix('.').ok_or_else(malformed)?;
-    }
-}
-
-/// The name up to the closing quote, and what follows it.
-fn unquote(text: &str) -> Option<(String, &str)> {
-    let mut name = String::new();
-    let mut rest = text;
-    loop {
-        let end = rest.find('"')?;
-        name.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(more) => {
-                name.push('"');
-                rest = more;
-            }
-            None => return Some((name, rest)),
-        }
     }
 }
 

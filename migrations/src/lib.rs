@@ -34,4 +34,4 @@ pub use restore::{VERIFIED_COUNT, plan_restore, run_restore};
 pub use run::RunOptions;
 pub use settings::{DirectRead, ResolverAddress, ServerSettings, refresh_settings};
 pub use state::{InstallState, state};
-pub use target::Target;
+pub use target::{Target, quoted_name};

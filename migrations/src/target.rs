@@ -80,8 +80,9 @@ impl fmt::Display for Target {
     }
 }
 
-/// The name up to the closing quote, and what follows it.
-fn quoted_name(text: &str) -> Option<(String, &str)> {
+/// Reads a quoted identifier whose opening quote was taken off: the name, and what follows its
+/// closing quote. `None` when there is none.
+pub fn quoted_name(text: &str) -> Option<(String, &str)> {
     let mut name = String::new();
     let mut rest = text;
     loop {
