@@ -20,9 +20,10 @@ mod options;
 mod server;
 mod session;
 mod startup;
+mod unix_listener;
 mod workers;
 
 pub use catalog::CatalogError;
 pub use listener::{Proxy, ProxyError};
 pub use metrics::{ColumnCounters, ColumnKey, InlineReason, Metrics};
-pub use options::{ControlOptions, ProxyOptions, ServerAddress, Services};
+pub use options::{ControlOptions, ProxyOptions, ServerAddress, Services, UnixListen};

@@ -2,12 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -20,12 +19,13 @@ use crate::options::{ProxyOptions, Services};
 use crate::server::Socket;
 use crate::session::{self, Context};
 use crate::startup::{self, Opening};
+use crate::unix_listener::UnixSocketListener;
 use crate::workers::Workers;
 
 /// A proxy that listens.
 pub struct Proxy {
     listener: TcpListener,
-    unix: Option<(UnixListener, PathBuf)>,
+    unix: Option<UnixSocketListener>,
     context: Arc<Context>,
     permits: Arc<Semaphore>,
     workers: Workers,
@@ -58,10 +58,14 @@ impl Proxy {
             .await
             .map_err(failed(options.listen.to_string()))?;
         let unix = match &options.listen_unix {
-            Some(path) => Some((
-                bind_unix(path).map_err(failed(path.display().to_string()))?,
-                path.clone(),
-            )),
+            Some(unix) => {
+                let address = listener.local_addr();
+                let port = address.map_err(failed(options.listen.to_string()))?.port();
+                let file = unix.file(port);
+                let name = file.display().to_string();
+                let bound = UnixSocketListener::bind(file, unix.mode).await;
+                Some(bound.map_err(failed(name))?)
+            }
             None => None,
         };
         let detoaster = Detoaster::new(services.store.clone(), services.cache.clone());
@@ -97,6 +101,11 @@ impl Proxy {
         self.listener.local_addr()
     }
 
+    /// The Unix socket that was bound.
+    pub fn unix_path(&self) -> Option<&Path> {
+        self.unix.as_ref().map(UnixSocketListener::path)
+    }
+
     /// Serves until `shutdown`, then lets sessions finish what they are in the middle of, at most
     /// for the drain timeout. Nothing listens from `shutdown` on.
     pub async fn run(self, shutdown: CancellationToken) {
@@ -106,7 +115,7 @@ impl Proxy {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => break,
                 accepted = self.listener.accept() => accepted.map(|(stream, _)| Socket::tcp(stream)),
-                accepted = accept_unix(self.unix.as_ref()) => accepted.map(Socket::Unix),
+                accepted = accept_unix(self.unix.as_ref()) => accepted,
             };
             match accepted {
                 Ok(client) => self.spawn(client, &sessions, &cut),
@@ -120,12 +129,7 @@ impl Proxy {
         // At once: a client that is taken by the system and answered by nobody would wait for as
         // long as the drain, and a successor needs the addresses.
         drop(self.listener);
-        if let Some((listener, path)) = self.unix {
-            drop(listener);
-            if let Err(error) = std::fs::remove_file(path) {
-                tracing::debug!(%error, "socket file not removed");
-            }
-        }
+        drop(self.unix);
         self.context.draining.cancel();
         sessions.close();
         if timeout(self.context.options.drain_timeout, sessions.wait())
@@ -206,23 +210,9 @@ impl Drop for Active<'_> {
     }
 }
 
-async fn accept_unix(unix: Option<&(UnixListener, PathBuf)>) -> io::Result<tokio::net::UnixStream> {
+async fn accept_unix(unix: Option<&UnixSocketListener>) -> io::Result<Socket> {
     match unix {
-        Some((listener, _)) => listener.accept().await.map(|(stream, _)| stream),
+        Some(listener) => listener.accept().await.map(Socket::Unix),
         None => std::future::pending().await,
     }
-}
-
-/// Any local user may connect, as with Postgres' own default; a stale socket file is replaced.
-fn bind_unix(path: &std::path::Path) -> io::Result<UnixListener> {
-    if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(io::Error::from(io::ErrorKind::AddrInUse));
-    }
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(path)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777))?;
-    Ok(listener)
 }

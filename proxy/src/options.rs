@@ -15,8 +15,8 @@ use crate::Metrics;
 pub struct ProxyOptions {
     /// Where frontends connect; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// A Unix socket that frontends may use as well, as a full path.
-    pub listen_unix: Option<PathBuf>,
+    /// A Unix socket that frontends may use as well.
+    pub listen_unix: Option<UnixListen>,
     /// The PostgreSQL server behind the proxy.
     pub server: ServerAddress,
     /// How the proxy itself connects, to read the catalog.
@@ -30,6 +30,32 @@ pub struct ProxyOptions {
     /// From the signal to stop until sessions that are still busy are cut.
     pub drain_timeout: Duration,
 }
+
+/// A Unix socket to listen on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnixListen {
+    /// A directory, in which the file is named after the port of the TCP listener as libpq looks for
+    /// it, `.s.PGSQL.6432`; or the path of a file whose name begins in that way.
+    pub path: PathBuf,
+    /// Permissions of the file, at most 0o777. Connecting takes the right to write.
+    pub mode: u32,
+}
+
+impl UnixListen {
+    /// The socket file, beside a TCP listener on `port`.
+    #[must_use]
+    pub fn file(&self, port: u16) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default();
+        if name.as_encoded_bytes().starts_with(SOCKET_NAME.as_bytes()) {
+            self.path.clone()
+        } else {
+            self.path.join(format!("{SOCKET_NAME}{port}"))
+        }
+    }
+}
+
+/// How the names of Postgres' sockets begin; the port follows.
+const SOCKET_NAME: &str = ".s.PGSQL.";
 
 /// Where the server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,6 +28,7 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let (resolver_host, resolver_port) = &addresses.resolver;
     tracing::info!(
         proxy = %addresses.proxy,
+        unix_socket = addresses.proxy_unix.as_ref().map(|path| path.display().to_string()),
         server = %config.server.address,
         admin = %addresses.admin,
         resolver = format!("{resolver_host}:{resolver_port}"),

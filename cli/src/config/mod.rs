@@ -40,9 +40,13 @@ pub(crate) struct Listen {
     /// `address`: IP and port. Default `127.0.0.1:6432`; port 0 takes a free one.
     /// Other than loopback only with `allow_remote`, since sessions are not encrypted.
     pub(crate) address: SocketAddr,
-    /// `unix_socket`: the path of a Unix socket beside it, at most 107 bytes. libpq
-    /// looks for a file named `.s.PGSQL.PORT`. Default: none.
+    /// `unix_socket`: a directory for a Unix socket beside it, named `.s.PGSQL.PORT`
+    /// after the port of `address` as libpq looks for it; or the path of a file of
+    /// such a name. At most 107 bytes. Default: none.
     pub(crate) unix_socket: Option<PathBuf>,
+    /// `unix_socket_mode`: permissions of the socket in octal, at most `0777`; who may
+    /// write may connect. Default `0700`: only the user that `serve` runs as.
+    pub(crate) unix_socket_mode: u32,
     /// `allow_remote`: whether `address` may be reachable from elsewhere. Default false.
     pub(crate) allow_remote: bool,
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use toastrack_proxy::UnixListen;
 use toml::Value;
 use tracing_subscriber::EnvFilter;
 
@@ -48,15 +49,32 @@ pub(super) fn absolute_path(value: &Value) -> Result<PathBuf, String> {
     }
 }
 
-pub(super) fn socket_path(value: &Value) -> Result<PathBuf, String> {
+/// `port` is that of the TCP listener, after which a socket in a directory is named.
+pub(super) fn socket_path(value: &Value, port: u16) -> Result<PathBuf, String> {
     let path = absolute_path(value)?;
-    if path.as_os_str().len() > MAX_SOCKET_PATH {
+    let listen = UnixListen { path, mode: 0 };
+    // A port that the system is to choose may have five digits.
+    let file = listen.file(if port == 0 { u16::MAX } else { port });
+    if file.as_os_str().len() > MAX_SOCKET_PATH {
         return Err(format!(
             "`{}` is longer than {MAX_SOCKET_PATH} bytes, the longest path of a Unix socket",
-            path.display()
+            file.display()
         ));
     }
-    Ok(path)
+    Ok(listen.path)
+}
+
+/// Permissions as Postgres and chmod spell them.
+pub(super) fn file_mode(value: &Value) -> Result<u32, String> {
+    let Some(text) = value.as_str() else {
+        return Err(format!(
+            "expected permissions such as \"0700\", found {}",
+            value.type_str()
+        ));
+    };
+    let mode = u32::from_str_radix(text, 8).ok();
+    mode.filter(|mode| *mode <= 0o777)
+        .ok_or_else(|| format!("`{text}` is not in octal, from 0000 to 0777"))
 }
 
 pub(super) fn segment_size(value: &Value) -> Result<u64, String> {

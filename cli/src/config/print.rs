@@ -39,6 +39,8 @@ impl fmt::Display for Config {
         out.section("listen")?;
         out.text("address", listen.address)?;
         out.path("unix_socket", listen.unix_socket.as_deref())?;
+        let mode = format!("{:04o}", listen.unix_socket_mode);
+        out.text("unix_socket_mode", mode)?;
         out.value("allow_remote", listen.allow_remote)?;
 
         out.section("server")?;

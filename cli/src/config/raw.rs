@@ -36,6 +36,7 @@ pub(super) struct RawConfig {
 pub(super) struct RawListen {
     pub(super) address: Option<Value>,
     pub(super) unix_socket: Option<Value>,
+    pub(super) unix_socket_mode: Option<Value>,
     pub(super) allow_remote: Option<Value>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,

@@ -62,6 +62,16 @@ fn each_problem_names_its_key() {
             "listen.unix_socket",
             "not an absolute path",
         ),
+        (
+            "[listen]\nunix_socket_mode = \"0789\"",
+            "listen.unix_socket_mode",
+            "not in octal",
+        ),
+        (
+            "[listen]\nunix_socket_mode = 700",
+            "listen.unix_socket_mode",
+            "expected permissions",
+        ),
         ("[listen]\nadress = \"\"", "listen.adress", "no such key"),
         ("[listne]\na = 1", "listne", "no such section"),
         (
@@ -234,7 +244,8 @@ fn error_text() {
 const EVERYTHING: &str = r#"
 [listen]
 address = "0.0.0.0:7000"
-unix_socket = "/run/toastrack/.s.PGSQL.7000"
+unix_socket = "/run/toastrack"
+unix_socket_mode = "0770"
 allow_remote = true
 [server]
 address = "[2001:db8::1]:5433"

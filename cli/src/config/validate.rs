@@ -8,8 +8,8 @@ use std::time::Duration;
 use toml::Value;
 
 use super::parse::{
-    DEFAULT_RESOLVER_PORT, absolute_path, boolean, group, integer, log_level, number, one_of,
-    parsed, resolver_listen, segment_size, server_location, size, socket_path, span, text,
+    DEFAULT_RESOLVER_PORT, absolute_path, boolean, file_mode, group, integer, log_level, number,
+    one_of, parsed, resolver_listen, segment_size, server_location, size, socket_path, span, text,
 };
 use super::raw::{RawConfig, Unknown};
 use super::{
@@ -37,7 +37,11 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
 
     let mut section = check("listen");
     let address = section.take("address", raw.listen.address, loopback(6432), parsed);
-    let unix_socket = section.optional("unix_socket", raw.listen.unix_socket, socket_path);
+    let unix_socket = section.optional("unix_socket", raw.listen.unix_socket, |value| {
+        socket_path(value, address.port())
+    });
+    let mode = raw.listen.unix_socket_mode;
+    let unix_socket_mode = section.take("unix_socket_mode", mode, 0o700, file_mode);
     let allow_remote = section.take("allow_remote", raw.listen.allow_remote, false, boolean);
     section.check_remote(
         "address",
@@ -49,6 +53,7 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
     let listen = Listen {
         address,
         unix_socket,
+        unix_socket_mode,
         allow_remote,
     };
 

@@ -14,6 +14,7 @@ mod start;
 pub(crate) use register::server_settings;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use toastrack_admin::Admin;
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
 #[derive(Clone, Debug)]
 pub(crate) struct Addresses {
     pub(crate) proxy: SocketAddr,
+    /// The Unix socket of the proxy, if it has one.
+    pub(crate) proxy_unix: Option<PathBuf>,
     pub(crate) admin: SocketAddr,
     /// Host (or directory of the socket) and port, as libpq takes them.
     pub(crate) resolver: (String, u16),

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use toastrack_admin::{Admin, Token};
 use toastrack_cache::DetoastCache;
 use toastrack_offload::{Compression, Store, StoreOptions};
-use toastrack_proxy::{ControlOptions, Metrics, Proxy, ProxyOptions, ServerAddress, Services};
+use toastrack_proxy::{
+    ControlOptions, Metrics, Proxy, ProxyOptions, ServerAddress, Services, UnixListen,
+};
 use toastrack_resolver::{Limits, Resolver, ResolverListen};
 
 use super::admin_source::AdminSource;
@@ -68,6 +70,7 @@ impl Sidecar {
         let admin = bind_admin(config, token, Arc::clone(&source)).await?;
         let addresses = Addresses {
             proxy: proxy_address,
+            proxy_unix: proxy.unix_path().map(Path::to_path_buf),
             admin: admin.local_addr(),
             resolver: resolver.local_address().host_and_port(),
         };
@@ -155,7 +158,10 @@ fn resolver_listen(config: &Config) -> ResolverListen {
 fn proxy_options(config: &Config) -> ProxyOptions {
     ProxyOptions {
         listen: config.listen.address,
-        listen_unix: config.listen.unix_socket.clone(),
+        listen_unix: config.listen.unix_socket.clone().map(|path| UnixListen {
+            path,
+            mode: config.listen.unix_socket_mode,
+        }),
         server: server_address(&config.server.address),
         control: ControlOptions {
             user: config.control.user.clone(),

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 
+pub(crate) mod disk;
 pub(crate) mod raw;
 pub(crate) mod values;
 
@@ -32,6 +33,8 @@ pub(crate) struct Rig {
     pub(crate) cache: DetoastCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) directory: tempfile::TempDir,
+    /// What the proxy was started with.
+    pub(crate) proxy_options: ProxyOptions,
     stop: CancellationToken,
     running: Option<JoinHandle<()>>,
 }
@@ -49,7 +52,14 @@ pub(crate) struct RigOptions {
     pub(crate) disk: Option<DiskOf>,
     /// Lines before those of pg_hba.conf that trust everybody.
     pub(crate) hba_lines: Vec<String>,
+    /// Settings of the server.
+    pub(crate) settings: Vec<(String, String)>,
+    /// Changes what the proxy is told.
+    pub(crate) adjust: Option<Adjust>,
 }
+
+/// Changes the options of a proxy in front of a cluster.
+pub(crate) type Adjust = Box<dyn FnOnce(&mut ProxyOptions, &Cluster) + Send>;
 
 impl Default for RigOptions {
     fn default() -> RigOptions {
@@ -60,6 +70,8 @@ impl Default for RigOptions {
             max_sessions: 200,
             disk: None,
             hba_lines: Vec::new(),
+            settings: Vec::new(),
+            adjust: None,
         }
     }
 }
@@ -91,6 +103,9 @@ impl Rig {
         for line in &options.hba_lines {
             builder = builder.hba_line(line);
         }
+        for (name, value) in &options.settings {
+            builder = builder.setting(name, value);
+        }
         let cluster = builder.start().expect("a private Postgres");
         let directory = tempfile::tempdir().expect("a directory");
         let store_options = StoreOptions {
@@ -112,7 +127,7 @@ impl Rig {
             install(&cluster, database, resolver.clone()).await;
         }
         let metrics = Arc::new(Metrics::default());
-        let proxy_options = ProxyOptions {
+        let mut proxy_options = ProxyOptions {
             listen: ([127, 0, 0, 1], 0).into(),
             listen_unix: None,
             server: ServerAddress::Unix(cluster.socket_path()),
@@ -125,12 +140,15 @@ impl Rig {
             startup_timeout: Duration::from_secs(10),
             drain_timeout: options.drain_timeout,
         };
+        if let Some(adjust) = options.adjust {
+            adjust(&mut proxy_options, &cluster);
+        }
         let services = Services {
             store: store.clone(),
             cache: cache.clone(),
             metrics: Arc::clone(&metrics),
         };
-        let proxy = Proxy::bind(proxy_options, services)
+        let proxy = Proxy::bind(proxy_options.clone(), services)
             .await
             .expect("a free port");
         let port = proxy.local_addr().expect("an address").port();
@@ -142,6 +160,7 @@ impl Rig {
             cache,
             metrics,
             directory,
+            proxy_options,
             stop,
             running,
         }
