@@ -2,15 +2,13 @@
 
 mod common;
 
-use std::any::Any;
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Rig, RigOptions};
+use common::disk::{HookedDisk, Hooks};
+use common::{DiskOf, Rig, RigOptions};
 use parking_lot::{Condvar, Mutex};
-use toastrack_offload::disk::{Audience, Disk, DiskFile, RealDisk};
 use tokio_postgres::types::{FromSql, ToSql, Type};
 use tokio_postgres::{Client, Error};
 
@@ -200,8 +198,17 @@ enum Way {
 }
 
 async fn gated_rig() -> Rig {
-    let disk: fn(&Path) -> Arc<dyn Disk> =
-        |directory| Arc::new(GatedDisk(RealDisk::new(directory, None)));
+    let disk: DiskOf = |directory| {
+        let sync: fn(&str) -> io::Result<()> = |name| match name.starts_with("segments/") {
+            true => GATE.pass(),
+            false => Ok(()),
+        };
+        let hooks = Hooks {
+            sync,
+            ..Hooks::default()
+        };
+        Arc::new(HookedDisk::new(directory, hooks))
+    };
     let rig = Rig::with(RigOptions {
         disk: Some(disk),
         ..RigOptions::default()
@@ -240,94 +247,5 @@ impl<'a> FromSql<'a> for Raw {
 
     fn accepts(_: &Type) -> bool {
         true
-    }
-}
-
-struct GatedDisk(RealDisk);
-
-struct GatedFile {
-    file: Arc<dyn DiskFile>,
-    is_segment: bool,
-}
-
-fn gated(name: &str, file: Arc<dyn DiskFile>) -> Arc<dyn DiskFile> {
-    Arc::new(GatedFile {
-        file,
-        is_segment: name.starts_with("segments/"),
-    })
-}
-
-impl Disk for GatedDisk {
-    fn open(&self, name: &str, write: bool) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(gated(name, self.0.open(name, write)?))
-    }
-
-    fn create(&self, name: &str, audience: Audience) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(gated(name, self.0.create(name, audience)?))
-    }
-
-    fn create_dir(&self, name: &str, audience: Audience) -> io::Result<()> {
-        self.0.create_dir(name, audience)
-    }
-
-    fn restrict(&self, name: &str, audience: Audience) -> io::Result<()> {
-        self.0.restrict(name, audience)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        self.0.list(name)
-    }
-
-    fn sync_dir(&self, name: &str) -> io::Result<()> {
-        self.0.sync_dir(name)
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
-        self.0.lock(name)
-    }
-}
-
-impl DiskFile for GatedFile {
-    fn byte_len(&self) -> io::Result<u64> {
-        self.file.byte_len()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.file.read_at(buffer, offset)
-    }
-
-    fn read_at_now(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        self.file.read_at_now(buffer, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        self.file.write_at(bytes, offset)
-    }
-
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        self.file.allocate(len)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        if self.is_segment {
-            GATE.pass()?;
-        }
-        self.file.sync_data()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.file.sync_all()
     }
 }

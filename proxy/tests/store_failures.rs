@@ -2,16 +2,15 @@
 
 mod common;
 
-use std::any::Any;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
+use common::disk::{HookedDisk, Hooks};
 use common::raw::{self, Raw, sqlstate};
 use common::values::named;
 use common::{DiskOf, Rig, RigOptions};
-use toastrack_offload::disk::{Audience, Disk, DiskFile, RealDisk};
 
 /// What the disk refuses now.
 static FAIL_WRITES: AtomicBool = AtomicBool::new(false);
@@ -24,7 +23,17 @@ static SYNCS_ENDED: AtomicU64 = AtomicU64::new(0);
 static DISK: Mutex<()> = Mutex::new(());
 
 static RIG: LazyLock<Rig> = LazyLock::new(|| {
-    let disk: DiskOf = |directory| Arc::new(Failing(RealDisk::new(directory, None)));
+    let disk: DiskOf = |directory| {
+        let synced: fn(&str) = |_| {
+            SYNCS_ENDED.fetch_add(1, Ordering::SeqCst);
+        };
+        let hooks = Hooks {
+            write,
+            sync,
+            synced,
+        };
+        Arc::new(HookedDisk::new(directory, hooks))
+    };
     let rig = Rig::shared(RigOptions {
         disk: Some(disk),
         ..RigOptions::default()
@@ -34,99 +43,20 @@ static RIG: LazyLock<Rig> = LazyLock::new(|| {
     rig
 });
 
-struct Failing(RealDisk);
-struct FailingFile(Arc<dyn DiskFile>);
-
-impl Disk for Failing {
-    fn open(&self, name: &str, write: bool) -> io::Result<Arc<dyn DiskFile>> {
-        Ok(Arc::new(FailingFile(self.0.open(name, write)?)))
-    }
-
-    fn create(&self, name: &str, audience: Audience) -> io::Result<Arc<dyn DiskFile>> {
-        writes()?;
-        Ok(Arc::new(FailingFile(self.0.create(name, audience)?)))
-    }
-
-    fn create_dir(&self, name: &str, audience: Audience) -> io::Result<()> {
-        self.0.create_dir(name, audience)
-    }
-
-    fn restrict(&self, name: &str, audience: Audience) -> io::Result<()> {
-        self.0.restrict(name, audience)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        self.0.list(name)
-    }
-
-    fn sync_dir(&self, name: &str) -> io::Result<()> {
-        self.0.sync_dir(name)
-    }
-
-    fn lock(&self, name: &str) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
-        self.0.lock(name)
-    }
-}
-
-impl DiskFile for FailingFile {
-    fn byte_len(&self) -> io::Result<u64> {
-        self.0.byte_len()
-    }
-
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.0.read_at(buffer, offset)
-    }
-
-    fn read_at_now(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        self.0.read_at_now(buffer, offset)
-    }
-
-    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        writes()?;
-        self.0.write_at(bytes, offset)
-    }
-
-    fn allocate(&self, len: u64) -> io::Result<()> {
-        writes()?;
-        self.0.allocate(len)
-    }
-
-    fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        std::thread::sleep(Duration::from_millis(SYNC_DELAY_MS.load(Ordering::SeqCst)));
-        let left = |left: u64| left.checked_sub(1);
-        if SYNCS_TO_FAIL
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
-            .is_ok()
-        {
-            return Err(io::Error::other("the disk is gone"));
-        }
-        self.0.sync_data()?;
-        SYNCS_ENDED.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        self.0.sync_all()
-    }
-}
-
-fn writes() -> io::Result<()> {
+fn write(_: &str) -> io::Result<()> {
     if FAIL_WRITES.load(Ordering::SeqCst) {
         return Err(io::Error::from(io::ErrorKind::StorageFull));
     }
     Ok(())
+}
+
+fn sync(_: &str) -> io::Result<()> {
+    std::thread::sleep(Duration::from_millis(SYNC_DELAY_MS.load(Ordering::SeqCst)));
+    let left = |left: u64| left.checked_sub(1);
+    match SYNCS_TO_FAIL.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left) {
+        Ok(_) => Err(io::Error::other("the disk is gone")),
+        Err(_) => Ok(()),
+    }
 }
 
 fn insert(session: &mut Raw, value: &str) -> Vec<raw::Message> {
