@@ -61,9 +61,9 @@ pub fn copies_out(text: &[u8]) -> Vec<CopyOut> {
 }
 
 /// A COPY of a query longer than this is unheard of, and costs more to parse than to guess.
-const LONGEST: usize = 1 << 20;
+pub(crate) const LONGEST: usize = 1 << 20;
 /// The parser recurses with the nesting of its input.
-const DEEPEST: usize = 1000;
+pub(crate) const DEEPEST: usize = 1000;
 
 static STDOUT: LazyLock<AhoCorasick> = LazyLock::new(|| {
     AhoCorasick::builder()
@@ -124,7 +124,7 @@ fn read_options(copy: &CopyStmt) -> CopyOut {
     out
 }
 
-fn text_of(option: &DefElem) -> Option<&str> {
+pub(crate) fn text_of(option: &DefElem) -> Option<&str> {
     match option.arg.as_ref()?.node.as_ref()? {
         NodeEnum::String(text) => Some(&text.sval),
         _ => None,

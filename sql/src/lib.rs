@@ -7,6 +7,7 @@
 mod analysis;
 mod analyzer;
 mod cache;
+mod copy_in;
 mod copy_out;
 mod edit;
 mod glance;
@@ -19,6 +20,7 @@ mod tables;
 mod tokens;
 
 pub use analyzer::Analyzer;
+pub use copy_in::{CopyFormat, CopyIn, CopyInLayout, copies_in};
 pub use copy_out::{CopyOut, copies_out};
 pub use edit::{EditMap, apply_edits};
 pub use glance::{changes_names, row_shape};

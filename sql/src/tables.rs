@@ -153,6 +153,11 @@ impl Tables {
         self.inner.mentions.found_in(text)
     }
 
+    /// Whether a table of this set has this bare name.
+    pub fn has_named(&self, name: &str) -> bool {
+        self.inner.tables.iter().any(|table| table.name == name)
+    }
+
     pub(crate) fn id(&self) -> u64 {
         self.inner.id
     }
