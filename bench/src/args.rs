@@ -23,11 +23,11 @@ use crate::side::Side;
         toastrack-bench --type jsonb --rounds 3 --json jsonb.jsonl\n  \
         toastrack-bench --columns 20 --size 500\n  \
         toastrack-bench --columns 1 --size 1MB --rows 1000\n  \
-        toastrack-bench --sides direct,bound --phases insert"
+        toastrack-bench --sides direct,bound,pgbouncer --phases insert"
 )]
 pub(crate) struct Args {
     /// What to compare, in the order of the first round.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Side::ALL)]
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Side::DEFAULT)]
     pub(crate) sides: Vec<Side>,
     /// What to measure; a phase uses the rows that the phases before it left.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Phase::ALL)]
@@ -65,6 +65,9 @@ pub(crate) struct Args {
     /// Seed of the data and of the order in which rows are updated and read.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// How clients connect, on every side.
+    #[arg(long, value_enum, default_value_t = Transport::Unix)]
+    pub(crate) transport: Transport,
     /// Compression of the plain table.
     #[arg(long, value_enum, default_value_t = Compression::Lz4)]
     pub(crate) compression: Compression,
@@ -90,6 +93,15 @@ pub(crate) struct Args {
     /// Also write each run and each summary to this file, as JSON lines.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// How clients reach all sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Transport {
+    /// A Unix socket, as on the machine of the server or of the sidecar.
+    Unix,
+    /// TCP on loopback.
+    Tcp,
 }
 
 /// `default_toast_compression` of the server.

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use toastrack_testkit::Cluster;
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::args::Args;
+use crate::args::{Args, Transport};
 use crate::cpu::CpuClock;
 use crate::data::{Pool, Received, ValueId};
 use crate::error::BenchError;
 use crate::phase::{self, Phase, Tally, Work, WorkError};
+use crate::pooler::Pooler;
 use crate::report::{Run, Space};
 use crate::servers::{self, DATABASE};
 use crate::side::{Side, Statements, order};
@@ -28,6 +29,7 @@ pub(crate) struct Bench {
     /// Untimed statements, straight to Postgres.
     control: Client,
     sidecar: Option<Sidecar>,
+    pooler: Option<Pooler>,
     cluster: Cluster,
     clock: CpuClock,
     generation: u16,
@@ -50,19 +52,31 @@ impl Bench {
     /// Whatever keeps a server from starting or a statement from working.
     pub(crate) async fn start(args: Args, directory: &Path) -> Result<Bench, BenchError> {
         let cluster = servers::start_postgres(&args, directory)?;
-        let direct: Config = parse(&cluster.connection_string(DATABASE))?;
+        let direct: Config = parse(&match args.transport {
+            Transport::Unix => cluster.socket_connection_string(DATABASE),
+            Transport::Tcp => cluster.connection_string(DATABASE),
+        })?;
         let control = connect(Side::Direct, &direct).await?;
         let sidecar = if args.sides.contains(&Side::Toastrack) {
             Some(Sidecar::start(&args, &cluster, directory, DATABASE)?)
         } else {
             None
         };
+        let pooler = if args.sides.contains(&Side::Pgbouncer) {
+            Some(Pooler::start(&cluster, directory)?)
+        } else {
+            None
+        };
         let clock = CpuClock {
-            sidecar: sidecar.as_ref().map(Sidecar::pid),
+            proxies: [
+                sidecar.as_ref().map(Sidecar::pid),
+                pooler.as_ref().map(Pooler::pid),
+            ],
             postmaster: cluster.server_pid(),
         };
         let mut bench = Bench {
             sidecar,
+            pooler,
             cluster,
             control,
             lanes: Vec::new(),
@@ -86,21 +100,15 @@ impl Bench {
             .await?;
         let seed = args.seed;
         let pool = match side {
-            Side::Bound => Pool::references(args.value_type, seed),
+            Side::Bound | Side::Pgbouncer => Pool::references(args.value_type, seed),
             Side::Direct | Side::Toastrack => {
                 Pool::values(args.value_type, args.data, args.size, seed)
             }
         };
-        let config = match &self.sidecar {
-            Some(sidecar) if side == Side::Toastrack => {
-                let mut config = Config::new();
-                config
-                    .host(sidecar.address().ip().to_string())
-                    .port(sidecar.address().port())
-                    .user(self.cluster.superuser())
-                    .dbname(DATABASE);
-                config
-            }
+        let (cluster, transport) = (&self.cluster, args.transport);
+        let config = match (side, &self.sidecar, &self.pooler) {
+            (Side::Toastrack, Some(sidecar), _) => sidecar.config(cluster, transport),
+            (Side::Pgbouncer, _, Some(pooler)) => pooler.config(cluster, transport),
             _ => direct.clone(),
         };
         let count = [

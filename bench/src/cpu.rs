@@ -7,7 +7,7 @@ use std::fs;
 pub(crate) struct CpuSeconds {
     /// This process: the driver and the workload.
     pub(crate) client: f64,
-    /// The sidecar; 0 when there is none.
+    /// The proxies, of which one at most is busy at a time; 0 when there is none.
     pub(crate) sidecar: f64,
     /// The postmaster and its children that still run.
     pub(crate) postgres: f64,
@@ -29,8 +29,8 @@ impl CpuSeconds {
 /// The processes to watch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CpuClock {
-    /// The sidecar's process id.
-    pub(crate) sidecar: Option<u32>,
+    /// The process ids of the sidecar and of pgbouncer.
+    pub(crate) proxies: [Option<u32>; 2],
     /// The postmaster's process id.
     pub(crate) postmaster: Option<u32>,
 }
@@ -41,7 +41,7 @@ impl CpuClock {
         let of = |pid: u32| process(pid).map_or(0.0, |process| process.cpu_seconds);
         CpuSeconds {
             client: of(std::process::id()),
-            sidecar: self.sidecar.map_or(0.0, of),
+            sidecar: self.proxies.into_iter().flatten().map(of).sum(),
             postgres: self.postmaster.map_or(0.0, family_seconds),
         }
     }
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn this_process_is_found() {
         let clock = CpuClock {
-            sidecar: None,
+            proxies: [None, None],
             postmaster: process(std::process::id()).map(|process| process.parent),
         };
         let read = clock.read();

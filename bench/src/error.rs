@@ -78,6 +78,9 @@ pub(crate) enum BenchError {
         /// Values looked at.
         sampled: u64,
     },
+    /// pgbouncer did not start.
+    #[error("pgbouncer: {0}")]
+    Pooler(String),
     /// Toastrack was not found, or did not start.
     #[error("toastrack ({}): {reason}", binary.display())]
     Sidecar {

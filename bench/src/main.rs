@@ -9,6 +9,7 @@ mod data;
 mod error;
 mod facts;
 mod phase;
+mod pooler;
 mod report;
 mod servers;
 mod side;

@@ -229,7 +229,7 @@ pub(crate) fn table(summaries: &[Summary]) -> String {
         last = Some(phase);
         // Bytes of the bound's strings say nothing about bytes of values.
         let megabytes = match side {
-            Side::Bound => "-".to_owned(),
+            Side::Bound | Side::Pgbouncer => "-".to_owned(),
             Side::Direct | Side::Toastrack => format!("{:.0}", summary.megabytes_per_second),
         };
         let range = format!(

@@ -13,11 +13,15 @@ pub(crate) enum Side {
     Toastrack,
     /// Plain Postgres with random strings of a reference's size: a sidecar that costs nothing.
     Bound,
+    /// As bound, through pgbouncer: a proxy that looks at nothing.
+    Pgbouncer,
 }
 
 impl Side {
     /// All sides, in the order of the report.
-    pub(crate) const ALL: [Side; 3] = [Side::Direct, Side::Toastrack, Side::Bound];
+    pub(crate) const ALL: [Side; 4] = [Side::Direct, Side::Toastrack, Side::Bound, Side::Pgbouncer];
+    /// Those that need nothing to be installed.
+    pub(crate) const DEFAULT: [Side; 3] = [Side::Direct, Side::Toastrack, Side::Bound];
 
     /// The name in reports; also the name of the side's table.
     pub(crate) fn name(self) -> &'static str {
@@ -25,6 +29,7 @@ impl Side {
             Side::Direct => "direct",
             Side::Toastrack => "toastrack",
             Side::Bound => "bound",
+            Side::Pgbouncer => "pgbouncer",
         }
     }
 }
@@ -60,7 +65,7 @@ impl Statements {
         let table = side.name();
         let schema = match side {
             Side::Toastrack => "toastrack",
-            Side::Direct | Side::Bound => "pg_catalog",
+            Side::Direct | Side::Bound | Side::Pgbouncer => "pg_catalog",
         };
         let value_type = args.value_type.sql_name();
         let list = |render: &dyn Fn(u8) -> String| {

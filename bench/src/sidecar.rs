@@ -8,15 +8,18 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use toastrack_testkit::Cluster;
+use tokio_postgres::Config;
 
-use crate::args::Args;
+use crate::args::{Args, Transport};
 use crate::error::BenchError;
+use crate::servers::DATABASE;
 
 /// A running sidecar; stopped when dropped.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     child: Child,
     address: SocketAddr,
+    socket_directory: PathBuf,
     store: PathBuf,
 }
 
@@ -69,13 +72,23 @@ impl Sidecar {
         Ok(Sidecar {
             child,
             address,
+            socket_directory: directory.to_owned(),
             store,
         })
     }
 
-    /// Where clients connect.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
+    /// How clients connect.
+    pub(crate) fn config(&self, cluster: &Cluster, transport: Transport) -> Config {
+        let mut config = Config::new();
+        match transport {
+            Transport::Unix => config.host_path(&self.socket_directory),
+            Transport::Tcp => config.host(self.address.ip().to_string()),
+        };
+        config
+            .port(self.address.port())
+            .user(cluster.superuser())
+            .dbname(DATABASE);
+        config
     }
 
     /// The sidecar's process id.
@@ -96,7 +109,7 @@ impl Drop for Sidecar {
 }
 
 /// Asks the sidecar to end, and ends it when it does not.
-fn stop(child: &mut Child) {
+pub(crate) fn stop(child: &mut Child) {
     // `Child::kill` sends SIGKILL; the clean way out is SIGTERM.
     let asked = rustix::process::kill_process(Pid::from_child(child), Signal::TERM);
     let deadline = Instant::now() + Duration::from_secs(10);
@@ -141,7 +154,7 @@ fn find_or_build() -> Result<PathBuf, BenchError> {
 }
 
 /// A loopback port that nobody listens on.
-fn free_address() -> Result<SocketAddr, BenchError> {
+pub(crate) fn free_address() -> Result<SocketAddr, BenchError> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .map_err(BenchError::io("find a free port"))
@@ -160,6 +173,7 @@ fn configuration(
     Ok(format!(
         "[listen]\n\
          address = \"{address}\"\n\
+         unix_socket = {socket}\n\
          [server]\n\
          address = {server}\n\
          [control]\n\
@@ -181,6 +195,7 @@ fn configuration(
          drain_timeout = \"2s\"\n\
          [log]\n\
          level = \"warn\"\n",
+        socket = quoted(directory),
         server = quoted(&cluster.socket_path()),
         user = toml_string(cluster.superuser()),
         store = quoted(&directory.join("store")),

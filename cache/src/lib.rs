@@ -73,6 +73,7 @@ impl DetoastCache {
             // every insert.
             moka::sync::Cache::builder()
                 .max_capacity(capacity_bytes)
+                .initial_capacity(initial_entries(capacity_bytes))
                 .weigher(|_key: &Key, value: &Bytes| weight(value))
                 .build_with_hasher(IdentityHasherBuilder)
         });
@@ -205,6 +206,14 @@ impl std::fmt::Debug for DetoastCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("DetoastCache").field(&self.stats()).finish()
     }
+}
+
+/// Room in the map for a cache full of values of 8 kB, so that it seldom has to grow; 2 MiB or so for
+/// each GiB of capacity.
+fn initial_entries(capacity_bytes: u64) -> usize {
+    const LIKELY_VALUE: u64 = 8 * 1024;
+    const MOST: u64 = 1 << 20;
+    usize::try_from((capacity_bytes / LIKELY_VALUE).min(MOST)).unwrap_or(0)
 }
 
 fn weight(value: &Bytes) -> u32 {
