@@ -8,6 +8,7 @@ pub mod disk;
 mod error;
 mod format;
 mod hint;
+pub mod inspect;
 mod key;
 mod kind;
 mod options;

@@ -96,11 +96,12 @@ fn record_len(
 }
 
 /// A view of the file that slides forward, so that a scan needs a fixed buffer.
-struct Window<'a> {
+pub(crate) struct Window<'a> {
     file: &'a dyn DiskFile,
     end: u64,
     start: u64,
     buffer: Vec<u8>,
+    bytes_read: u64,
 }
 
 /// Enough for the longest record, several times over.
@@ -108,17 +109,29 @@ const WINDOW_LEN: usize = 4 << 20;
 const _: () = assert!(WINDOW_LEN >= 2 * (HEADER_LEN + MAX_VALUE_LEN));
 
 impl<'a> Window<'a> {
-    fn new(file: &'a dyn DiskFile, end: u64) -> Window<'a> {
+    /// Shows `file` up to `end`.
+    pub(crate) fn new(file: &'a dyn DiskFile, end: u64) -> Window<'a> {
         Window {
             file,
             end,
             start: 0,
             buffer: Vec::new(),
+            bytes_read: 0,
         }
     }
 
+    /// Bytes read from the file so far.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// Reads anew from here on: somebody may have written to the file.
+    pub(crate) fn forget(&mut self) {
+        self.buffer.clear();
+    }
+
     /// `len` bytes at `at`, fewer at the end of the region.
-    fn slice(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
+    pub(crate) fn slice(&mut self, at: u64, len: usize) -> io::Result<&[u8]> {
         let len = len.min(usize::try_from(self.end.saturating_sub(at)).unwrap_or(len));
         let held = at >= self.start && at + len as u64 <= self.start + self.buffer.len() as u64;
         if !held {
@@ -130,11 +143,12 @@ impl<'a> Window<'a> {
     }
 
     fn fill(&mut self, at: u64) -> io::Result<()> {
-        let len = (self.end - at).min(WINDOW_LEN as u64) as usize;
+        let len = self.end.saturating_sub(at).min(WINDOW_LEN as u64) as usize;
         self.buffer.resize(len, 0);
         self.start = at;
         let read = self.file.read_at(&mut self.buffer, at)?;
         self.buffer.truncate(read);
+        self.bytes_read += read as u64;
         Ok(())
     }
 }

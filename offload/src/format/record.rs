@@ -73,7 +73,8 @@ pub(crate) fn write(
     out[HEADER_LEN + payload.len()..].fill(0);
 }
 
-fn checksum(store_id: &StoreId, header: &[u8; HEADER_LEN], payload: &[u8]) -> u32 {
+/// What the checksum of a record with this header and payload should be.
+pub(crate) fn checksum(store_id: &StoreId, header: &[u8; HEADER_LEN], payload: &[u8]) -> u32 {
     let crc = crc32c::crc32c(store_id);
     let crc = crc32c::crc32c_append(crc, &header[STORED_LEN..]);
     crc32c::crc32c_append(crc, payload)
@@ -141,7 +142,42 @@ pub(crate) fn check(
     Ok(())
 }
 
-fn address(header: &[u8; HEADER_LEN]) -> Option<Address> {
+/// What a header says besides its [`Address`], as it stands there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields {
+    pub(crate) crc: u32,
+    pub(crate) stored_len: u32,
+    pub(crate) logical_len: u32,
+    pub(crate) char_len: u32,
+    pub(crate) record_type: u8,
+    pub(crate) kind: u8,
+    pub(crate) codec: u8,
+    pub(crate) flags: u8,
+    pub(crate) identity: Identity,
+    /// SHA-256 of the payload, if the flag says so.
+    pub(crate) digest: Option<[u8; 32]>,
+}
+
+/// Reads every field, known or not.
+pub(crate) fn fields(header: &[u8; HEADER_LEN]) -> Fields {
+    let flags = header[FLAGS];
+    Fields {
+        crc: u32_at(header, CRC),
+        stored_len: u32_at(header, STORED_LEN),
+        logical_len: u32_at(header, LOGICAL_LEN),
+        char_len: u32_at(header, CHAR_LEN),
+        record_type: header[TYPE],
+        kind: header[KIND],
+        codec: header[CODEC],
+        flags,
+        identity: Identity(array_at(header, IDENTITY)),
+        digest: (flags & FLAG_DIGEST != 0).then(|| array_at(header, DIGEST)),
+    }
+}
+
+/// What a reference to the record would say; `None` for a type, kind, codec or flag that this
+/// program does not know.
+pub(crate) fn address(header: &[u8; HEADER_LEN]) -> Option<Address> {
     if header[TYPE] != TYPE_VALUE || header[FLAGS] & !FLAG_DIGEST != 0 {
         return None;
     }

@@ -185,7 +185,12 @@ fn create(disk: &dyn Disk, shown: &str) -> Result<(Superblock, StoreKey), StoreE
 }
 
 /// Writes a small file so that it is there whole and durable, or not at all.
-pub(crate) fn write_whole(disk: &dyn Disk, name: &str, audience: Audience, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_whole(
+    disk: &dyn Disk,
+    name: &str,
+    audience: Audience,
+    bytes: &[u8],
+) -> io::Result<()> {
     let draft = format!("{name}{DRAFT_SUFFIX}");
     match disk.remove(&draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
