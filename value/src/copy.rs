@@ -6,13 +6,17 @@
 //! Fails:      splitting a text row cannot fail; a CSV row with an open quote does.
 //! Proof:      tests/oracle
 
+mod binary;
 mod csv;
+mod rows;
 mod text;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
+pub use binary::{BinaryScanner, split_binary, write_binary};
 pub use csv::{CsvFields, CsvFormat, OpenQuote, split_csv, write_csv};
+pub use rows::{LineScanner, Scan};
 pub use text::{TextFields, TextFormat, split_text, write_text};
 
 /// One field of a row.
