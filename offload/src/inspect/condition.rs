@@ -43,6 +43,8 @@ impl Look {
     pub(super) fn records_end(&self) -> (u64, u64) {
         let seal_start = self.file_len.saturating_sub(BLOCK_LEN as u64);
         match (self.seal, self.state) {
+            // Recovery may have left bytes behind the last record that verified.
+            (Some(seal), _) if seal.recovered => (seal.tail, seal_start),
             (Some(seal), _) => (seal.tail, seal.tail),
             (None, SegmentState::Open) => (seal_start, seal_start),
             // What would be the seal may be the end of a record, in a file that was cut.

@@ -209,6 +209,10 @@ impl Walk<'_> {
     fn run(&mut self, look: &Look, stop: u64) -> io::Result<()> {
         let start = u64::from(RECORDS_START);
         let mut gaps = self.sweep(start, stop, look.seal.is_some())?;
+        if look.seal.is_some_and(|seal| seal.recovered) {
+            let seal_start = segments::records_end(look.file_len);
+            gaps.extend(self.sweep(stop, seal_start, false)?);
+        }
         let mut look_now = None;
         if look.seal.is_none() {
             gaps = self.settle(gaps)?;

@@ -8,8 +8,10 @@ use super::{Mend, NewSeal, Plan, Repair, Step};
 use crate::error::StoreError;
 use crate::format::bytes::array_at;
 use crate::format::record::{self, HEADER_LEN};
-use crate::format::segment::{BLOCK_LEN, FILE_LEN_UNIT, MAX_FILE_LEN, RECORDS_START};
+use crate::format::segment::{BLOCK_LEN, FILE_LEN_UNIT, Found, MAX_FILE_LEN, RECORDS_START, Seal};
 use crate::key::Identity;
+use crate::store::open::block;
+use crate::store::segments;
 
 /// What verifies in one segment, and what does not.
 #[derive(Default)]
@@ -72,7 +74,10 @@ impl Repair {
             left(plan, &look.faults.join("; "));
             return Ok(());
         }
-        let inventory = Inventory::of(&self.inspector, segment, pace)?;
+        let mut inventory = Inventory::of(&self.inspector, segment, pace)?;
+        if let Some(tail) = self.tail_before_more(segment, &look)? {
+            inventory.cut_gaps(tail);
+        }
         if let Some(fault) = unreadable(&inventory) {
             left(plan, fault);
             return Ok(());
@@ -109,6 +114,28 @@ impl Repair {
             plan.steps.push(Step::Mend(mend));
         }
         Ok(())
+    }
+
+    /// Where records end in a segment that has its seal where it was made to be, and more behind it.
+    fn tail_before_more(&self, segment: u32, look: &Look) -> Result<Option<u64>, StoreError> {
+        let made_with = look.header.map(|header| header.file_len);
+        let Some(made_with) = made_with.filter(|len| look.seal.is_none() && *len < look.file_len)
+        else {
+            return Ok(None);
+        };
+        let trailer = self
+            .inspector
+            .open_segment(segment)
+            .and_then(|file| block(&*file, segments::records_end(made_with)))
+            .map_err(|error| {
+                StoreError::io(format_args!("reading segment {segment:08x}"), &error)
+            })?;
+        match Seal::read(&trailer, &self.inspector.store_id, segment) {
+            Found::Valid(seal) if seal.tail <= segments::records_end(made_with) => {
+                Ok(Some(seal.tail))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// The records that verify in the copy of a segment; `None` when there are none.
@@ -203,6 +230,17 @@ impl Inventory {
         padding.retain(|(start, stop)| !found.overlaps_bytes(*start, *stop));
         found.gaps = padding;
         Ok(found)
+    }
+
+    /// Forgets what does not verify behind `tail`, unless a record stands there too.
+    fn cut_gaps(&mut self, tail: u64) {
+        if self.overlaps_bytes(tail, u64::MAX) {
+            return;
+        }
+        self.gaps.retain(|gap| gap.0 < tail);
+        for gap in &mut self.gaps {
+            gap.1 = gap.1.min(tail);
+        }
     }
 
     fn holds(&self, offset: u32, len: u64) -> bool {
