@@ -3,7 +3,7 @@
 CARGO ?= cargo
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help demo test bench build
+.PHONY: help demo test regress bench build
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 10
@@ -16,6 +16,11 @@ demo: ## run the main job on real documents, against a private Postgres
 
 test: ## run every check and test; the last line says how many passed
 	@scripts/test.sh
+
+regress: ## PostgreSQL's own regression suite, straight and through Toastrack
+	@scripts/setup.sh demo
+	$(CARGO) build --locked -p toastrack-cli
+	scripts/regress.sh
 
 bench: ## direct, through Toastrack and the bound, side by side; flags in BENCH_FLAGS
 	@scripts/setup.sh demo
