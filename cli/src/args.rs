@@ -6,6 +6,7 @@ use crate::commands::{
     CompletionsArgs, ConfigArgs, DemoArgs, InstallArgs, LoadArgs, OffloadArgs, RestoreArgs,
     ServeArgs, UninstallArgs,
 };
+use crate::store::StoreArgs;
 
 /// Keeps large column values out of PostgreSQL's rows, and gives them back on every read.
 ///
@@ -104,6 +105,15 @@ and raw (bytea) by what the file is. A directory is taken with all below it; a .
 file gives one row a line, a .json file that holds an array one row an element.
 Everything is loaded in one transaction, unless --batch is given.")]
     Load(LoadArgs),
+    /// Look into the chunk store, verify it, repair it, take a snapshot of it
+    #[command(after_help = "\
+Examples:
+  toastrack store stat --config /etc/toastrack.toml
+  toastrack store verify --config /etc/toastrack.toml --database postgres://localhost/app
+  toastrack store snapshot /backup/store --config /etc/toastrack.toml
+
+`toastrack store COMMAND --help` has more.")]
+    Store(StoreArgs),
     /// Print the completions of a shell
     #[command(after_help = "\
 Examples:

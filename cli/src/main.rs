@@ -14,6 +14,7 @@ mod output;
 mod secret;
 mod sidecar;
 mod signals;
+mod store;
 mod table;
 mod units;
 

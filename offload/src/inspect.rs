@@ -151,6 +151,23 @@ impl Inspector {
         Ok(listing)
     }
 
+    /// Length of all segment files.
+    ///
+    /// # Errors
+    /// `Io` when one cannot be opened.
+    pub fn total_bytes(&self) -> Result<u64, StoreError> {
+        let mut total = 0;
+        for segment in self.list()?.segments {
+            total += self
+                .open_segment(segment)
+                .and_then(|file| file.byte_len())
+                .map_err(|error| {
+                    StoreError::io(format_args!("reading segment {segment:08x}"), &error)
+                })?;
+        }
+        Ok(total)
+    }
+
     /// Reads the text spelling of a reference. `None`: ordinary data, another store's reference, or
     /// the key is not to be had.
     pub fn parse_any_text(&self, field: &[u8]) -> Option<Reference> {

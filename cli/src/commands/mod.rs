@@ -42,6 +42,7 @@ pub(crate) fn run(command: Command) -> Result<(), CommandError> {
         Command::Offload(args) => block_on(column::offload(args)),
         Command::Restore(args) => block_on(column::restore(args)),
         Command::Load(args) => block_on(load::load(args)),
+        Command::Store(args) => block_on(crate::store::run(args)),
         Command::Completions(args) => completions::completions(&args),
     }
 }
