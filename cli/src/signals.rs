@@ -1,6 +1,7 @@
-//! Ctrl-C and SIGTERM.
+//! Ctrl-C, SIGTERM and SIGHUP.
 
-use tokio::signal::unix::{SignalKind, signal};
+use toastrack_proxy::Reload;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::CommandError;
@@ -30,4 +31,26 @@ pub(crate) fn shutdown_on_signal() -> Result<CancellationToken, CommandError> {
         }
     });
     Ok(shutdown)
+}
+
+/// SIGHUP, which from now on does not end the process.
+///
+/// # Errors
+/// `Failed` when the signal cannot be handled.
+pub(crate) fn hangups() -> Result<Signal, CommandError> {
+    signal(SignalKind::hangup()).map_err(CommandError::failed)
+}
+
+/// Reads certificates and keys again at each SIGHUP, as Postgres does.
+pub(crate) fn reload_on(mut hangups: Signal, reload: Reload) {
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            match reload.certificates() {
+                Ok(()) => tracing::info!("certificates read again"),
+                Err(error) => {
+                    tracing::error!(%error, "certificates not read again, those in use stay");
+                }
+            }
+        }
+    });
 }

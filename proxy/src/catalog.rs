@@ -14,11 +14,12 @@ use toastrack_migrations::{ColumnKind, InstallState};
 use toastrack_offload::ValueKind;
 use toastrack_sql::{ColumnDef, Kind, OffloadedColumn, TableDef, Tables};
 use tokio::time::{Instant, timeout};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use crate::metrics::{ColumnCounters, ColumnKey, Metrics};
 use crate::namesakes::Namesakes;
-use crate::options::{ControlOptions, ServerAddress};
+use crate::options::ControlOptions;
+use crate::upstream::Upstream;
 
 /// Why the catalog of a database could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +43,7 @@ pub(crate) struct Catalogs {
 }
 
 struct Shared {
-    server: ServerAddress,
+    server: Arc<Upstream>,
     control: ControlOptions,
     threshold: u32,
     metrics: Arc<Metrics>,
@@ -100,7 +101,7 @@ const CONTROL_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Catalogs {
     pub(crate) fn new(
-        server: ServerAddress,
+        server: Arc<Upstream>,
         control: ControlOptions,
         threshold: u32,
         metrics: Arc<Metrics>,
@@ -270,29 +271,7 @@ impl Database {
         if let Some(password) = &self.shared.control.password {
             config.password(password);
         }
-        let described = |error: tokio_postgres::Error| match error.as_db_error() {
-            Some(db) => format!("{} ({})", db.message(), db.code().code()),
-            None => std::error::Error::source(&error)
-                .map_or_else(|| error.to_string(), |source| format!("{error}: {source}")),
-        };
-        match &self.shared.server {
-            ServerAddress::Tcp(host, port) => {
-                let stream = tokio::net::TcpStream::connect((host.as_str(), *port));
-                let stream = stream.await.map_err(|error| error.to_string())?;
-                let (client, connection) =
-                    config.connect_raw(stream, NoTls).await.map_err(described)?;
-                drive(connection);
-                Ok(client)
-            }
-            ServerAddress::Unix(path) => {
-                let stream = tokio::net::UnixStream::connect(path);
-                let stream = stream.await.map_err(|error| error.to_string())?;
-                let (client, connection) =
-                    config.connect_raw(stream, NoTls).await.map_err(described)?;
-                drive(connection);
-                Ok(client)
-            }
-        }
+        self.shared.server.client(&config).await
     }
 
     fn build(&self, parts: Parts) -> Snapshot {
@@ -504,15 +483,4 @@ fn max_chars(kind: ValueKind, type_modifier: i32) -> Option<u32> {
         .checked_sub(4)
         .and_then(|length| u32::try_from(length).ok());
     length.filter(|_| kind == ValueKind::Varchar)
-}
-
-fn drive<S>(connection: tokio_postgres::Connection<S, tokio_postgres::tls::NoTlsStream>)
-where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-{
-    tokio::spawn(async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(%error, "control connection ended");
-        }
-    });
 }

@@ -5,6 +5,7 @@
 //! references on the way in, references by values on the way out.
 //!
 //! - [`Proxy`] accepts and drains sessions.
+//! - `tls` and `upstream` encrypt what clients and the server wish to have encrypted.
 //! - `startup` answers the encryption preamble, relays cancel requests and the start-up packet.
 //! - `session` follows the protocol: what was asked, what was answered.
 //! - `intercept` turns values into references and back.
@@ -20,10 +21,14 @@ mod options;
 mod server;
 mod session;
 mod startup;
+mod tls;
 mod unix_listener;
+mod upstream;
 mod workers;
 
 pub use catalog::CatalogError;
-pub use listener::{Proxy, ProxyError};
+pub use listener::{Proxy, ProxyError, Reload};
 pub use metrics::{ColumnCounters, ColumnKey, InlineReason, Metrics};
 pub use options::{ControlOptions, ProxyOptions, ServerAddress, Services, UnixListen};
+pub use tls::{ListenTls, ListenTlsMode, ServerTls, ServerTlsMode, TlsError};
+pub use upstream::Upstream;

@@ -16,10 +16,12 @@ use crate::catalog::Catalogs;
 use crate::detoast::Detoaster;
 use crate::metrics::{Metrics, add};
 use crate::options::{ProxyOptions, Services};
-use crate::server::Socket;
+use crate::server::{Detached, Socket};
 use crate::session::{self, Context};
 use crate::startup::{self, Opening};
+use crate::tls::{Acceptor, TlsError};
 use crate::unix_listener::UnixSocketListener;
+use crate::upstream::Upstream;
 use crate::workers::Workers;
 
 /// A proxy that listens.
@@ -42,6 +44,9 @@ pub enum ProxyError {
         /// What the system said.
         source: io::Error,
     },
+    /// A certificate or key cannot be used.
+    #[error("cannot use TLS: {0}")]
+    Tls(#[from] TlsError),
     /// The threads that serve sessions could not be started.
     #[error("cannot start the threads of sessions: {0}")]
     Workers(#[source] io::Error),
@@ -53,6 +58,12 @@ impl Proxy {
     /// # Errors
     /// When an address is taken or not allowed.
     pub async fn bind(options: ProxyOptions, services: Services) -> Result<Proxy, ProxyError> {
+        let acceptor = options
+            .listen_tls
+            .as_ref()
+            .map(Acceptor::load)
+            .transpose()?;
+        let upstream = Arc::new(Upstream::new(options.server.clone(), &options.server_tls)?);
         let failed = |address: String| move |source| ProxyError::Listen { address, source };
         let listener = TcpListener::bind(options.listen)
             .await
@@ -70,7 +81,7 @@ impl Proxy {
         };
         let detoaster = Detoaster::new(services.store.clone(), services.cache.clone());
         let catalogs = Catalogs::new(
-            options.server.clone(),
+            Arc::clone(&upstream),
             options.control.clone(),
             options.threshold,
             Arc::clone(&services.metrics),
@@ -82,6 +93,8 @@ impl Proxy {
             workers: Workers::start().map_err(ProxyError::Workers)?,
             context: Arc::new(Context {
                 options,
+                acceptor,
+                upstream,
                 metrics: services.metrics,
                 store: services.store,
                 cache: services.cache,
@@ -106,6 +119,16 @@ impl Proxy {
         self.unix.as_ref().map(UnixSocketListener::path)
     }
 
+    /// For reading certificates again while the proxy runs.
+    pub fn reload_handle(&self) -> Reload {
+        Reload(Arc::clone(&self.context))
+    }
+
+    /// The way to the server.
+    pub fn upstream(&self) -> Arc<Upstream> {
+        Arc::clone(&self.context.upstream)
+    }
+
     /// Serves until `shutdown`, then lets sessions finish what they are in the middle of, at most
     /// for the drain timeout. Nothing listens from `shutdown` on.
     pub async fn run(self, shutdown: CancellationToken) {
@@ -114,7 +137,8 @@ impl Proxy {
         loop {
             let accepted = tokio::select! {
                 () = shutdown.cancelled() => break,
-                accepted = self.listener.accept() => accepted.map(|(stream, _)| Socket::tcp(stream)),
+                accepted = self.listener.accept() =>
+                    accepted.and_then(|(stream, _)| Detached::tcp(stream)),
                 accepted = accept_unix(self.unix.as_ref()) => accepted,
             };
             match accepted {
@@ -146,19 +170,12 @@ impl Proxy {
         self.workers.stop().await;
     }
 
-    fn spawn(&self, client: Socket, sessions: &TaskTracker, cut: &CancellationToken) {
+    fn spawn(&self, client: Detached, sessions: &TaskTracker, cut: &CancellationToken) {
         let context = Arc::clone(&self.context);
         let cut = cut.clone();
         let permits = Arc::clone(&self.permits);
-        let client = match client.detach() {
-            Ok(client) => client,
-            Err(error) => return tracing::warn!(%error, "connection lost"),
-        };
         let session = async move {
-            let run = async {
-                let mut client = client.register()?;
-                serve(&mut client, &context, &permits).await
-            };
+            let run = async { serve(client.register()?, &context, &permits).await };
             tokio::select! {
                 () = cut.cancelled() => {}
                 ended = run => if let Err(error) = ended {
@@ -174,24 +191,41 @@ impl Proxy {
 const ANALYZER_ENTRIES: usize = 4096;
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-async fn serve(client: &mut Socket, context: &Arc<Context>, permits: &Semaphore) -> io::Result<()> {
-    let opening = startup::open(client, &context.options.server);
+/// Reads the files of certificates and keys again.
+#[derive(Clone)]
+pub struct Reload(Arc<Context>);
+
+impl Reload {
+    /// Reads them, for connections from now on. Sessions that run are not touched.
+    ///
+    /// # Errors
+    /// When a file cannot be used; what was read before then stays in use on that side.
+    pub fn certificates(&self) -> Result<(), TlsError> {
+        let listen = self.0.acceptor.as_ref().map_or(Ok(()), Acceptor::reload);
+        self.0.upstream.reload().and(listen)
+    }
+}
+
+async fn serve(client: Socket, context: &Arc<Context>, permits: &Semaphore) -> io::Result<()> {
+    let opening = startup::open(client, context);
     // A cancel request waits for the server; it is as short as a start-up.
     let Ok(opening) = timeout(context.options.startup_timeout, opening).await else {
         return Ok(());
     };
-    let Opening::Session(start) = opening? else {
+    let Opening::Session(mut client, start) = opening? else {
         return Ok(());
     };
     let Ok(_permit) = permits.try_acquire() else {
         add(&context.metrics.sessions_refused, 1);
         let message = "sorry, too many clients already".to_owned();
-        startup::refuse(client, "53300", message).await?;
+        startup::refuse(&mut client, "53300", message).await?;
         return Ok(());
     };
     add(&context.metrics.sessions_total, 1);
     let _active = Active::begin(&context.metrics);
-    session::run(client, start, context).await
+    let ended = session::run(&mut client, start, context).await;
+    client.say_goodbye().await;
+    ended
 }
 
 /// Counts a session for as long as it lives, however it ends.
@@ -210,9 +244,9 @@ impl Drop for Active<'_> {
     }
 }
 
-async fn accept_unix(unix: Option<&UnixSocketListener>) -> io::Result<Socket> {
+async fn accept_unix(unix: Option<&UnixSocketListener>) -> io::Result<Detached> {
     match unix {
-        Some(listener) => listener.accept().await.map(Socket::Unix),
+        Some(listener) => listener.accept().await.and_then(Detached::unix),
         None => std::future::pending().await,
     }
 }

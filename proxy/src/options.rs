@@ -9,6 +9,7 @@ use toastrack_cache::DetoastCache;
 use toastrack_offload::Store;
 
 use crate::Metrics;
+use crate::tls::{ListenTls, ServerTls};
 
 /// Settings of one proxy.
 #[derive(Clone, Debug)]
@@ -17,8 +18,12 @@ pub struct ProxyOptions {
     pub listen: SocketAddr,
     /// A Unix socket that frontends may use as well.
     pub listen_unix: Option<UnixListen>,
+    /// TLS with clients; None declines it.
+    pub listen_tls: Option<ListenTls>,
     /// The PostgreSQL server behind the proxy.
     pub server: ServerAddress,
+    /// TLS with the server, for sessions, cancel requests and the proxy's own connections.
+    pub server_tls: ServerTls,
     /// How the proxy itself connects, to read the catalog.
     pub control: ControlOptions,
     /// Bytes from which a value leaves the row, where a column says nothing else.

@@ -4,16 +4,19 @@
 
 use std::io;
 
+use rustls::pki_types::CertificateDer;
 use toastrack_wire::{FrameError, Startup, backend::ErrorBuilder, parse_startup};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::options::ServerAddress;
 use crate::server::Socket;
+use crate::session::Context;
+use crate::tls::Acceptor;
+use crate::upstream::Upstream;
 
 /// What a frontend wants.
 pub(crate) enum Opening {
-    /// A session.
-    Session(SessionStart),
+    /// A session, over the socket as it is now.
+    Session(Socket, SessionStart),
     /// It closed, asked for a cancel that was passed on, or was refused.
     Done,
 }
@@ -30,13 +33,24 @@ pub(crate) struct SessionStart {
     pub(crate) user: String,
     /// A replication connection: passed through without a look.
     pub(crate) replication: bool,
+    /// The certificate that the client was shown, if there is TLS with it.
+    pub(crate) shown: Option<CertificateDer<'static>>,
 }
 
-/// Reads up to the start-up packet. Encryption is declined, once for each kind; bytes that came
-/// behind such a request before its answer end the connection, as they do in Postgres.
-pub(crate) async fn open(client: &mut Socket, server: &ServerAddress) -> io::Result<Opening> {
+/// The first byte of a TLS handshake. A packet that began with it would be 350 MB long.
+const TLS_HANDSHAKE: u8 = 0x16;
+
+/// Reads up to the start-up packet. Encryption is agreed on or declined, once for each kind; bytes that
+/// came behind such a request before its answer end the connection, as they do in Postgres (keeps T1).
+pub(crate) async fn open(mut client: Socket, context: &Context) -> io::Result<Opening> {
+    let mut encryption = Encryption::default();
+    if let (Socket::Tcp(stream), Some(_)) = (&client, &context.acceptor) {
+        let mut first = [0; 1];
+        if stream.peek(&mut first).await? == 1 && first[0] == TLS_HANDSHAKE {
+            client = encryption.accept(client, context, true).await?;
+        }
+    }
     let mut inbox = Vec::with_capacity(1024);
-    let (mut ssl_declined, mut gss_declined) = (false, false);
     loop {
         match parse_startup(&inbox) {
             Ok(None) => {
@@ -44,28 +58,35 @@ pub(crate) async fn open(client: &mut Socket, server: &ServerAddress) -> io::Res
                     return Ok(Opening::Done);
                 }
             }
-            Ok(Some((Startup::Ssl, consumed))) if !ssl_declined => {
-                ssl_declined = true;
+            Ok(Some((Startup::Ssl, consumed))) if !encryption.ssl_answered => {
+                encryption.ssl_answered = true;
                 if inbox.len() > consumed {
-                    return refuse_glued(client, "SSL").await;
+                    return refuse_glued(&mut client, "SSL").await;
                 }
                 inbox.clear();
-                client.write_all(b"N").await?;
+                // Like Postgres, none over a Unix socket.
+                if context.acceptor.is_some() && matches!(client, Socket::Tcp(_)) {
+                    client.write_all(b"S").await?;
+                    client = encryption.accept(client, context, false).await?;
+                } else {
+                    client.write_all(b"N").await?;
+                }
             }
-            Ok(Some((Startup::GssEnc, consumed))) if !gss_declined => {
-                gss_declined = true;
+            Ok(Some((Startup::GssEnc, consumed))) if !encryption.gss_answered => {
+                encryption.gss_answered = true;
                 if inbox.len() > consumed {
-                    return refuse_glued(client, "GSSAPI encryption").await;
+                    return refuse_glued(&mut client, "GSSAPI encryption").await;
                 }
                 inbox.clear();
                 client.write_all(b"N").await?;
             }
             Ok(Some((Startup::Ssl | Startup::GssEnc, _))) => {
                 let message = "encryption was requested twice".to_owned();
-                return refuse(client, "08P01", message).await;
+                return refuse(&mut client, "08P01", message).await;
             }
             Ok(Some((Startup::Cancel { frame }, _))) => {
-                relay_cancel(frame, server).await?;
+                // Without TLS as well: up to libpq 16 that is how they come, whatever the session has.
+                relay_cancel(frame, &context.upstream).await?;
                 return Ok(Opening::Done);
             }
             Ok(Some((Startup::Startup(message), consumed))) => {
@@ -83,13 +104,68 @@ pub(crate) async fn open(client: &mut Socket, server: &ServerAddress) -> io::Res
                         .unwrap_or(user.clone()),
                     replication: text(b"replication").is_some_and(|value| is_replication(&value)),
                     user,
+                    shown: encryption.shown.take(),
                 };
-                return Ok(Opening::Session(start));
+                if let Some(message) = encryption.missing(&client, &start, context) {
+                    return refuse(&mut client, "28000", message).await;
+                }
+                return Ok(Opening::Session(client, start));
             }
             Err(error) => {
-                return refuse(client, FrameError::sqlstate(&error), error.to_string()).await;
+                let (sqlstate, message) = (FrameError::sqlstate(&error), error.to_string());
+                return refuse(&mut client, sqlstate, message).await;
             }
         }
+    }
+}
+
+/// What was agreed on before the start-up packet.
+#[derive(Default)]
+struct Encryption {
+    ssl_answered: bool,
+    gss_answered: bool,
+    shown: Option<CertificateDer<'static>>,
+    /// There is TLS, and the client has not shown the certificate that it needs.
+    untrusted: bool,
+}
+
+impl Encryption {
+    /// Does the handshake. Nothing else can be agreed on after it.
+    async fn accept(
+        &mut self,
+        client: Socket,
+        context: &Context,
+        direct: bool,
+    ) -> io::Result<Socket> {
+        let (Socket::Tcp(stream), Some(acceptor)) = (client, &context.acceptor) else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let accepted = acceptor.accept(stream, direct).await?;
+        self.ssl_answered = true;
+        self.gss_answered = true;
+        self.shown = Some(accepted.shown);
+        self.untrusted = !accepted.trusted;
+        Ok(Socket::Tls(Box::new(accepted.stream.into())))
+    }
+
+    /// Why a session is refused for what was not agreed on.
+    fn missing(&self, client: &Socket, start: &SessionStart, context: &Context) -> Option<String> {
+        if self.untrusted {
+            return Some("connection requires a valid client certificate".to_owned());
+        }
+        let required = context.acceptor.as_ref().is_some_and(Acceptor::is_required);
+        let Socket::Tcp(stream) = client else {
+            return None;
+        };
+        required.then(|| {
+            let host = stream.peer_addr().map(|address| address.ip().to_string());
+            format!(
+                "connection rejected for host \"{}\", user \"{}\", database \"{}\", no encryption",
+                host.as_deref().unwrap_or("???"),
+                start.user,
+                start.database
+            )
+        })
     }
 }
 
@@ -102,6 +178,7 @@ pub(crate) async fn refuse(
     let mut out = Vec::new();
     ErrorBuilder::fatal(sqlstate, message).encode(&mut out);
     client.write_all(&out).await?;
+    client.flush().await?;
     client.shutdown().await?;
     Ok(Opening::Done)
 }
@@ -117,9 +194,10 @@ async fn refuse_glued(client: &mut Socket, what: &str) -> io::Result<Opening> {
 
 /// Passes a cancel request on and waits until the server has taken it, so that the frontend, whose
 /// libpq waits for the end of the connection, learns of it no earlier than from Postgres itself.
-async fn relay_cancel(frame: &[u8], server: &ServerAddress) -> io::Result<()> {
-    let mut socket = Socket::connect(server).await?;
+async fn relay_cancel(frame: &[u8], upstream: &Upstream) -> io::Result<()> {
+    let mut socket = upstream.connect().await?;
     socket.write_all(frame).await?;
+    socket.flush().await?;
     let mut end = [0; 1];
     while socket.read(&mut end).await? > 0 {}
     Ok(())

@@ -84,21 +84,13 @@ async fn a_live_socket_is_not_taken() {
     let directory = tempfile::tempdir().expect("a directory");
     let rig = unix_rig(&directory).await;
     let path = directory.path().join(format!(".s.PGSQL.{}", rig.port));
-    let mut options = rig.proxy_options.clone();
-    options.listen_unix = Some(UnixListen {
-        path: path.clone(),
-        mode: 0o700,
+    let taken = rig.another(|options| {
+        options.listen_unix = Some(UnixListen {
+            path: path.clone(),
+            mode: 0o700,
+        });
     });
-    let services = toastrack_proxy::Services {
-        store: rig.store.clone(),
-        cache: rig.cache.clone(),
-        metrics: rig.metrics.clone(),
-    };
-    let error = toastrack_proxy::Proxy::bind(options, services)
-        .await
-        .err()
-        .expect("is refused")
-        .to_string();
+    let error = taken.await.err().expect("is refused").to_string();
     assert!(
         error.contains(&path.display().to_string()) && error.contains("another process listens"),
         "{error}"

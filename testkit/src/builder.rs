@@ -21,6 +21,7 @@ const SOCKET_NAME: &str = "/.s.PGSQL.65535.lock";
 pub struct ClusterBuilder {
     settings: Vec<(String, String)>,
     hba_lines: Vec<String>,
+    data_files: Vec<(String, Vec<u8>)>,
     superuser_password: Option<String>,
     initdb_args: Vec<String>,
     parent: Option<PathBuf>,
@@ -42,6 +43,14 @@ impl ClusterBuilder {
     #[must_use]
     pub fn hba_line(mut self, line: &str) -> ClusterBuilder {
         self.hba_lines.push(line.to_owned());
+        self
+    }
+
+    /// Puts a file that only the server's user can read, a certificate say, into the data directory,
+    /// where settings name it without a path.
+    #[must_use]
+    pub fn data_file(mut self, name: &str, content: impl Into<Vec<u8>>) -> ClusterBuilder {
+        self.data_files.push((name.to_owned(), content.into()));
         self
     }
 
@@ -196,6 +205,13 @@ impl ClusterBuilder {
         }
         fs::write(&conf, text).map_err(TestkitError::io("write", &conf))?;
 
+        for (name, content) in &self.data_files {
+            let file = cluster.data_dir().join(name);
+            fs::write(&file, content)
+                .and_then(|()| fs::set_permissions(&file, fs::Permissions::from_mode(0o600)))
+                .map_err(TestkitError::io("write", &file))?;
+            cluster.give_to_server(&file)?;
+        }
         if !self.hba_lines.is_empty() {
             let hba = cluster.data_dir().join("pg_hba.conf");
             let trusting = fs::read_to_string(&hba).map_err(TestkitError::io("read", &hba))?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::config::{Config, Disk};
 use crate::error::CommandError;
 use crate::output::say;
+use crate::sidecar::check_tls;
 
 /// Arguments of `check-config` and `print-config`.
 #[derive(Debug, clap::Args)]
@@ -28,7 +29,7 @@ impl ConfigArgs {
 
 /// Says `ok`, or fails with every problem.
 pub(crate) fn check(args: &ConfigArgs) -> Result<(), CommandError> {
-    args.load()?;
+    check_tls(&args.load()?)?;
     say("ok");
     Ok(())
 }

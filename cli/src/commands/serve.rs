@@ -6,7 +6,7 @@ use crate::config::{Config, Disk};
 use crate::error::CommandError;
 use crate::logging;
 use crate::sidecar::Sidecar;
-use crate::signals::shutdown_on_signal;
+use crate::signals::{hangups, reload_on, shutdown_on_signal};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -16,13 +16,15 @@ pub(crate) struct ServeArgs {
     config: PathBuf,
 }
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until SIGTERM or SIGINT; SIGHUP reads certificates again.
 pub(crate) async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     let config = Config::load(&args.config, &Disk)?;
     logging::start(&config.log)?;
     // Before anything listens, so that no signal finds the process unprepared.
     let shutdown = shutdown_on_signal()?;
+    let hangups = hangups()?;
     let sidecar = Sidecar::start(&config).await?;
+    reload_on(hangups, sidecar.reload_handle());
     sidecar.register(&config).await?;
     let addresses = sidecar.addresses();
     let (resolver_host, resolver_port) = &addresses.resolver;

@@ -3,12 +3,14 @@
 //! [`RawConfig`](raw::RawConfig) mirrors the file; [`Config`] holds validated
 //! types. `check-config`, `print-config` and `serve` all go through
 //! [`Config::load`], which reports every problem with its key. Every setting
-//! is applied at start: changing one takes a restart.
+//! is applied at start: changing one takes a restart. Only the files that
+//! `[listen.tls]` and `[server.tls]` name are read again on SIGHUP.
 
 mod parse;
 mod print;
 mod raw;
 mod source;
+mod tls;
 mod validate;
 
 use std::net::SocketAddr;
@@ -16,6 +18,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use source::{Disk, Source};
+
+use toastrack_proxy::ServerTls;
 
 use crate::secret::Secret;
 
@@ -38,7 +42,7 @@ pub(crate) struct Config {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Listen {
     /// `address`: IP and port. Default `127.0.0.1:6432`; port 0 takes a free one.
-    /// Other than loopback only with `allow_remote`, since sessions are not encrypted.
+    /// Other than loopback only with `allow_remote`, or with TLS that is required.
     pub(crate) address: SocketAddr,
     /// `unix_socket`: a directory for a Unix socket beside it, named `.s.PGSQL.PORT`
     /// after the port of `address` as libpq looks for it; or the path of a file of
@@ -47,18 +51,51 @@ pub(crate) struct Listen {
     /// `unix_socket_mode`: permissions of the socket in octal, at most `0777`; who may
     /// write may connect. Default `0700`: only the user that `serve` runs as.
     pub(crate) unix_socket_mode: u32,
-    /// `allow_remote`: whether `address` may be reachable from elsewhere. Default false.
+    /// `allow_remote`: whether `address` may be reachable from elsewhere without TLS.
+    /// Default false.
     pub(crate) allow_remote: bool,
+    /// `[listen.tls]`
+    pub(crate) tls: ListenTls,
+}
+
+/// `[listen.tls]`: TLS with applications, over TCP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListenTls {
+    /// `mode`: `off` declines it, `allow` leaves it to the client, `require` refuses
+    /// sessions without. Default `off`.
+    pub(crate) mode: TlsMode,
+    /// `certificate`: PEM file, with the certificates that lead to the authority behind
+    /// it. Needed unless `mode` is `off`.
+    pub(crate) certificate: Option<PathBuf>,
+    /// `key`: PEM file of its private key, not encrypted, which nobody else may read.
+    /// Needed unless `mode` is `off`.
+    pub(crate) key: Option<PathBuf>,
+    /// `client_ca`: PEM file of authorities. With it every session needs a certificate of
+    /// one of them, so `mode` has to be `require`. Default: none.
+    pub(crate) client_ca: Option<PathBuf>,
+}
+
+/// Whether applications use TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsMode {
+    Off,
+    Allow,
+    Require,
 }
 
 /// `[server]`: the Postgres server behind.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Server {
     /// `address`: `host:port`, or the path of a Unix socket. Default `127.0.0.1:5432`.
-    /// Other than loopback only with `allow_remote`, since sessions are not encrypted.
+    /// Other than loopback only with `allow_remote`, or with TLS that is required.
     pub(crate) address: ServerLocation,
-    /// `allow_remote`: whether the server may be on another machine. Default false.
+    /// `allow_remote`: whether the server may be on another machine without TLS.
+    /// Default false.
     pub(crate) allow_remote: bool,
+    /// `[server.tls]`: TLS with the server, over TCP. `mode` is libpq's sslmode:
+    /// `disable` (default), `prefer`, `require`, `verify-ca`, `verify-full`; `ca` is its
+    /// sslrootcert (needed to verify), `certificate` and `key` are its sslcert and sslkey.
+    pub(crate) tls: ServerTls,
 }
 
 /// Where a Postgres server listens.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use toml::Value;
 
+use super::tls::{LISTEN_TLS_MODES, SERVER_TLS_MODES};
 use super::{Compression, Config, LogFormat, ResolverListen, ServerLocation};
 use crate::units::{ByteSize, Span};
 
@@ -43,9 +44,23 @@ impl fmt::Display for Config {
         out.text("unix_socket_mode", mode)?;
         out.value("allow_remote", listen.allow_remote)?;
 
+        let tls = &listen.tls;
+        out.section("listen.tls")?;
+        out.text("mode", name_of(LISTEN_TLS_MODES, tls.mode))?;
+        out.path("certificate", tls.certificate.as_deref())?;
+        out.path("key", tls.key.as_deref())?;
+        out.path("client_ca", tls.client_ca.as_deref())?;
+
         out.section("server")?;
         out.text("address", &self.server.address)?;
         out.value("allow_remote", self.server.allow_remote)?;
+
+        let tls = &self.server.tls;
+        out.section("server.tls")?;
+        out.text("mode", name_of(SERVER_TLS_MODES, tls.mode))?;
+        out.path("ca", tls.ca.as_deref())?;
+        out.path("certificate", tls.certificate.as_deref())?;
+        out.path("key", tls.key.as_deref())?;
 
         out.section("control")?;
         out.text("user", &self.control.user)?;
@@ -98,6 +113,12 @@ impl fmt::Display for Config {
         };
         out.text("format", format)
     }
+}
+
+/// How a choice is spelled.
+fn name_of<T: Copy + PartialEq>(choices: &[(&'static str, T)], choice: T) -> &'static str {
+    let found = choices.iter().find(|(_, other)| *other == choice);
+    found.map_or("", |(name, _)| name)
 }
 
 struct Printer<'a, 'b> {

@@ -38,6 +38,19 @@ pub(super) struct RawListen {
     pub(super) unix_socket: Option<Value>,
     pub(super) unix_socket_mode: Option<Value>,
     pub(super) allow_remote: Option<Value>,
+    pub(super) tls: RawListenTls,
+    #[serde(flatten)]
+    pub(super) unknown: Unknown,
+}
+
+/// `[listen.tls]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawListenTls {
+    pub(super) mode: Option<Value>,
+    pub(super) certificate: Option<Value>,
+    pub(super) key: Option<Value>,
+    pub(super) client_ca: Option<Value>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
 }
@@ -48,6 +61,19 @@ pub(super) struct RawListen {
 pub(super) struct RawServer {
     pub(super) address: Option<Value>,
     pub(super) allow_remote: Option<Value>,
+    pub(super) tls: RawServerTls,
+    #[serde(flatten)]
+    pub(super) unknown: Unknown,
+}
+
+/// `[server.tls]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawServerTls {
+    pub(super) mode: Option<Value>,
+    pub(super) ca: Option<Value>,
+    pub(super) certificate: Option<Value>,
+    pub(super) key: Option<Value>,
     #[serde(flatten)]
     pub(super) unknown: Unknown,
 }

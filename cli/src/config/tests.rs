@@ -75,6 +75,47 @@ fn each_problem_names_its_key() {
         ("[listen]\nadress = \"\"", "listen.adress", "no such key"),
         ("[listne]\na = 1", "listne", "no such section"),
         (
+            "[listen.tls]\nmode = \"on\"",
+            "listen.tls.mode",
+            "\"off\", \"allow\", \"require\"",
+        ),
+        (
+            "[listen.tls]\nmode = \"allow\"\ncertificate = \"/a\"",
+            "listen.tls.key",
+            "is needed",
+        ),
+        (
+            "[listen.tls]\nmode = \"allow\"\ncertificate = \"/a\"\nkey = \"/b\"\nclient_ca = \"/c\"",
+            "listen.tls.client_ca",
+            "has to be \"require\"",
+        ),
+        (
+            "[listen]\naddress = \"0.0.0.0:1\"\n[listen.tls]\nmode = \"allow\"\ncertificate = \"/a\"\nkey = \"/b\"",
+            "listen.address",
+            "allow_remote",
+        ),
+        ("[listen.tls]\nca = 1", "listen.tls.ca", "no such key"),
+        (
+            "[server.tls]\nmode = \"allow\"",
+            "server.tls.mode",
+            "\"verify-full\"",
+        ),
+        (
+            "[server.tls]\nmode = \"verify-ca\"",
+            "server.tls.ca",
+            "needed to verify",
+        ),
+        (
+            "[server.tls]\nmode = \"require\"\nkey = \"/k\"",
+            "server.tls.certificate",
+            "need each other",
+        ),
+        (
+            "[server]\naddress = \"db.example:5432\"\n[server.tls]\nmode = \"prefer\"",
+            "server.address",
+            "allow_remote",
+        ),
+        (
             "[server]\naddress = \"db.example:5432\"",
             "server.address",
             "allow_remote",
@@ -247,9 +288,19 @@ address = "0.0.0.0:7000"
 unix_socket = "/run/toastrack"
 unix_socket_mode = "0770"
 allow_remote = true
+[listen.tls]
+mode = "require"
+certificate = "/etc/toastrack/server.crt"
+key = "/etc/toastrack/server.key"
+client_ca = "/etc/toastrack/clients.crt"
 [server]
 address = "[2001:db8::1]:5433"
 allow_remote = true
+[server.tls]
+mode = "verify-full"
+ca = "/etc/toastrack/root.crt"
+certificate = "/etc/toastrack/toastrack.crt"
+key = "/etc/toastrack/toastrack.key"
 [control]
 user = "sidecar"
 password_file = "/run/password"
@@ -314,6 +365,27 @@ fn secrets_are_not_printed() {
     assert!(!format!("{from_file} {from_file:?}").contains("hunter2"));
 }
 
+/// With TLS that is required no permission is needed for an address that others reach.
+#[test]
+fn tls_makes_remote_addresses_safe() {
+    let text = "[listen]\naddress = \"0.0.0.0:6432\"\n[listen.tls]\nmode = \"require\"\n\
+        certificate = \"/c\"\nkey = \"/k\"\n[server]\naddress = \"db.example:5432\"\n\
+        [server.tls]\nmode = \"require\"\n";
+    let config = load(text).unwrap();
+    assert!(!config.listen.allow_remote && !config.server.allow_remote);
+}
+
+/// Every key of `expected`, in whatever section, is in `all`.
+fn assert_shows(section: &str, all: &toml::Table, expected: &toml::Table) {
+    for (key, value) in expected {
+        let shown = all.get(key);
+        assert!(shown.is_some(), "{section}{key} is not in the example");
+        if let (Some(toml::Value::Table(shown)), toml::Value::Table(expected)) = (shown, value) {
+            assert_shows(&format!("{section}{key}."), shown, expected);
+        }
+    }
+}
+
 /// The commented example file is valid, shows every key that can be set, and
 /// states the default of each key that it leaves commented out.
 #[test]
@@ -344,12 +416,5 @@ fn example_file_is_true() {
     let mut expected: toml::Table = EVERYTHING.parse().unwrap();
     let control = expected["control"].as_table_mut().unwrap();
     control.insert("password".to_owned(), "excluded by password_file".into());
-    for (section, keys) in &expected {
-        for key in keys.as_table().unwrap().keys() {
-            assert!(
-                all.get(section).and_then(|keys| keys.get(key)).is_some(),
-                "{section}.{key} is not in the example"
-            );
-        }
-    }
+    assert_shows("", &all, &expected);
 }

@@ -12,9 +12,10 @@ use super::parse::{
     one_of, parsed, resolver_listen, segment_size, server_location, size, socket_path, span, text,
 };
 use super::raw::{RawConfig, Unknown};
+use super::tls::{is_encrypted, listen_tls, server_tls};
 use super::{
     Admin, Cache, Compression, Config, Control, Limits, Listen, Log, LogFormat, Offload, Problem,
-    Resolver, ResolverListen, Server, ServerLocation, Source, Store,
+    Resolver, ResolverListen, Server, ServerLocation, Source, Store, TlsMode,
 };
 use crate::secret::Secret;
 
@@ -24,10 +25,7 @@ const DEFAULT_STORE_DIRECTORY: &str = "/var/lib/toastrack/store";
 /// Checks every key, and gives the configuration or all problems.
 pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Vec<Problem>> {
     let mut problems = Vec::new();
-    let check = |name| Section {
-        name,
-        problems: Vec::new(),
-    };
+    let check = Section::new;
     for name in raw.unknown.keys() {
         problems.push(Problem {
             key: name.clone(),
@@ -43,10 +41,11 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
     let mode = raw.listen.unix_socket_mode;
     let unix_socket_mode = section.take("unix_socket_mode", mode, 0o700, file_mode);
     let allow_remote = section.take("allow_remote", raw.listen.allow_remote, false, boolean);
+    let tls = listen_tls(raw.listen.tls, &mut problems);
     section.check_remote(
         "address",
         &address,
-        address.ip().is_loopback(),
+        address.ip().is_loopback() || tls.mode == TlsMode::Require,
         allow_remote,
     );
     section.finish(raw.listen.unknown, &mut problems);
@@ -55,17 +54,21 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
         unix_socket,
         unix_socket_mode,
         allow_remote,
+        tls,
     };
 
     let mut section = check("server");
     let default = ServerLocation::Tcp("127.0.0.1".to_owned(), 5432);
     let address = section.take("address", raw.server.address, default, server_location);
     let allow_remote = section.take("allow_remote", raw.server.allow_remote, false, boolean);
-    section.check_remote("address", &address, address.is_local(), allow_remote);
+    let tls = server_tls(raw.server.tls, &mut problems);
+    let safe = address.is_local() || is_encrypted(&tls);
+    section.check_remote("address", &address, safe, allow_remote);
     section.finish(raw.server.unknown, &mut problems);
     let server = Server {
         address,
         allow_remote,
+        tls,
     };
 
     let mut section = check("control");
@@ -217,13 +220,25 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
 }
 
 /// One section while it is checked.
-struct Section {
+pub(super) struct Section {
     name: &'static str,
     problems: Vec<Problem>,
 }
 
 impl Section {
-    fn problem(&mut self, key: &str, message: String) {
+    pub(super) fn new(name: &'static str) -> Section {
+        Section {
+            name,
+            problems: Vec::new(),
+        }
+    }
+
+    /// Nothing was wrong so far.
+    pub(super) fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    pub(super) fn problem(&mut self, key: &str, message: String) {
         self.problems.push(Problem {
             key: format!("{}.{key}", self.name),
             message,
@@ -231,7 +246,7 @@ impl Section {
     }
 
     /// The parsed value, or nothing when the key is absent or (noted) wrong.
-    fn optional<T>(
+    pub(super) fn optional<T>(
         &mut self,
         key: &str,
         value: Option<Value>,
@@ -246,7 +261,7 @@ impl Section {
         }
     }
 
-    fn take<T>(
+    pub(super) fn take<T>(
         &mut self,
         key: &str,
         value: Option<Value>,
@@ -256,11 +271,12 @@ impl Section {
         self.optional(key, value, parse).unwrap_or(default)
     }
 
-    fn check_remote(&mut self, key: &str, address: &impl Display, local: bool, allowed: bool) {
-        if !local && !allowed {
+    /// `safe` says that it is local or encrypted.
+    fn check_remote(&mut self, key: &str, address: &impl Display, safe: bool, allowed: bool) {
+        if !safe && !allowed {
             let message = format!(
-                "{address} is not on this machine, and the connection is not encrypted: \
-                 set `allow_remote = true` in [{}] if that is meant",
+                "{address} is not on this machine, and the connection need not be encrypted: \
+                 require it in [{0}.tls], or set `allow_remote = true` in [{0}] if that is meant",
                 self.name
             );
             self.problem(key, message);
@@ -297,7 +313,7 @@ impl Section {
         }
     }
 
-    fn finish(mut self, unknown: Unknown, problems: &mut Vec<Problem>) {
+    pub(super) fn finish(mut self, unknown: Unknown, problems: &mut Vec<Problem>) {
         for key in unknown.keys() {
             self.problem(key, "there is no such key".to_owned());
         }

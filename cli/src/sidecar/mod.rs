@@ -12,6 +12,7 @@ mod register;
 mod start;
 
 pub(crate) use register::server_settings;
+pub(crate) use start::check_tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +21,7 @@ use std::sync::Arc;
 use toastrack_admin::Admin;
 use toastrack_cache::{CacheStats, DetoastCache};
 use toastrack_offload::{Store, StoreStats};
-use toastrack_proxy::Proxy;
+use toastrack_proxy::{Proxy, Reload};
 use toastrack_resolver::Resolver;
 use tokio_util::sync::CancellationToken;
 
@@ -74,8 +75,13 @@ impl Sidecar {
     /// `Io` or `Failed` when the resolver's secret cannot be read.
     pub(crate) async fn register(&self, config: &Config) -> Result<(), CommandError> {
         let settings = server_settings(config, Some(&self.addresses.resolver))?;
-        register::register(config, &settings).await;
+        register::register(config, &self.proxy.upstream(), &settings).await;
         Ok(())
+    }
+
+    /// For reading certificates again while it runs.
+    pub(crate) fn reload_handle(&self) -> Reload {
+        self.proxy.reload_handle()
     }
 
     /// Serves until `shutdown`, then drains.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use toastrack_migrations::{DirectRead, InstallState, ResolverAddress, ServerSettings};
-use tokio::net::{TcpStream, UnixStream};
+use toastrack_proxy::Upstream;
 use tokio::time::timeout;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::start::resolver_secret;
-use crate::config::{Config, ResolverListen, ServerLocation};
+use crate::config::{Config, ResolverListen};
 use crate::error::{CommandError, Server};
 
 /// For one database; a server that is slower is told at the next start.
@@ -48,8 +48,8 @@ pub(crate) fn server_settings(
 ///
 /// What cannot be told is logged and no failure: the proxy works without it, and so do
 /// databases that were told before.
-pub(super) async fn register(config: &Config, settings: &ServerSettings) {
-    let databases = match within(databases(config)).await {
+pub(super) async fn register(config: &Config, upstream: &Upstream, settings: &ServerSettings) {
+    let databases = match within(databases(config, upstream)).await {
         Ok(databases) => databases,
         Err(problem) => {
             tracing::warn!(problem, "the server was not told where the store is");
@@ -57,7 +57,7 @@ pub(super) async fn register(config: &Config, settings: &ServerSettings) {
         }
     };
     for database in databases {
-        match within(register_in(config, &database, settings)).await {
+        match within(register_in(config, upstream, &database, settings)).await {
             Ok(None | Some(DirectRead::Off | DirectRead::Registered)) => {}
             Ok(Some(DirectRead::Unreadable { reason })) => tracing::warn!(
                 database,
@@ -75,8 +75,8 @@ pub(super) async fn register(config: &Config, settings: &ServerSettings) {
     }
 }
 
-async fn databases(config: &Config) -> Result<Vec<String>, String> {
-    let client = connect(config, MAINTENANCE_DATABASE).await?;
+async fn databases(config: &Config, upstream: &Upstream) -> Result<Vec<String>, String> {
+    let client = connect(config, upstream, MAINTENANCE_DATABASE).await?;
     let rows = client
         .query(
             "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database \
@@ -91,10 +91,11 @@ async fn databases(config: &Config) -> Result<Vec<String>, String> {
 /// `None` when the database has no such schema.
 async fn register_in(
     config: &Config,
+    upstream: &Upstream,
     database: &str,
     settings: &ServerSettings,
 ) -> Result<Option<DirectRead>, String> {
-    let mut client = connect(config, database).await?;
+    let mut client = connect(config, upstream, database).await?;
     let state = toastrack_migrations::state(&client)
         .await
         .map_err(|error| error.to_string())?;
@@ -113,7 +114,7 @@ async fn register_in(
     }
 }
 
-async fn connect(config: &Config, database: &str) -> Result<Client, String> {
+async fn connect(config: &Config, upstream: &Upstream, database: &str) -> Result<Client, String> {
     let mut settings = tokio_postgres::Config::new();
     settings
         .user(&config.control.user)
@@ -122,26 +123,7 @@ async fn connect(config: &Config, database: &str) -> Result<Client, String> {
     if let Some(password) = &config.control.password {
         settings.password(password.reveal());
     }
-    let refused = |error: tokio_postgres::Error| Server(&error).to_string();
-    let unreachable = |error: std::io::Error| error.to_string();
-    match &config.server.address {
-        ServerLocation::Tcp(host, port) => {
-            let stream = TcpStream::connect((host.as_str(), *port))
-                .await
-                .map_err(unreachable)?;
-            let connected = settings.connect_raw(stream, NoTls).await;
-            let (client, connection) = connected.map_err(refused)?;
-            tokio::spawn(connection);
-            Ok(client)
-        }
-        ServerLocation::Unix(path) => {
-            let stream = UnixStream::connect(path).await.map_err(unreachable)?;
-            let connected = settings.connect_raw(stream, NoTls).await;
-            let (client, connection) = connected.map_err(refused)?;
-            tokio::spawn(connection);
-            Ok(client)
-        }
-    }
+    upstream.client(&settings).await
 }
 
 async fn within<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {

@@ -9,14 +9,15 @@ use toastrack_admin::{Admin, Token};
 use toastrack_cache::DetoastCache;
 use toastrack_offload::{Compression, Store, StoreOptions};
 use toastrack_proxy::{
-    ControlOptions, Metrics, Proxy, ProxyOptions, ServerAddress, Services, UnixListen,
+    ControlOptions, ListenTls, ListenTlsMode, Metrics, Proxy, ProxyOptions, ServerAddress,
+    Services, UnixListen,
 };
 use toastrack_resolver::{Limits, Resolver, ResolverListen};
 
 use super::admin_source::AdminSource;
 use super::probe::Probe;
 use super::{Addresses, Shared, Sidecar};
-use crate::config::{self, Config, ServerLocation};
+use crate::config::{self, Config, ServerLocation, TlsMode};
 use crate::error::CommandError;
 use crate::secret::{Secret, readable_by_others};
 
@@ -162,7 +163,9 @@ fn proxy_options(config: &Config) -> ProxyOptions {
             path,
             mode: config.listen.unix_socket_mode,
         }),
+        listen_tls: listen_tls(&config.listen.tls),
         server: server_address(&config.server.address),
+        server_tls: config.server.tls.clone(),
         control: ControlOptions {
             user: config.control.user.clone(),
             password: config
@@ -176,6 +179,31 @@ fn proxy_options(config: &Config) -> ProxyOptions {
         startup_timeout: config.limits.startup_timeout,
         drain_timeout: config.limits.drain_timeout,
     }
+}
+
+fn listen_tls(tls: &config::ListenTls) -> Option<ListenTls> {
+    let mode = match tls.mode {
+        TlsMode::Off => return None,
+        TlsMode::Allow => ListenTlsMode::Allow,
+        TlsMode::Require => ListenTlsMode::Require,
+    };
+    Some(ListenTls {
+        mode,
+        certificate: tls.certificate.clone()?,
+        key: tls.key.clone()?,
+        client_ca: tls.client_ca.clone(),
+    })
+}
+
+/// Whether the files of certificates and keys can be used.
+///
+/// # Errors
+/// `Failed` with the file and what is wrong with it.
+pub(crate) fn check_tls(config: &Config) -> Result<(), CommandError> {
+    if let Some(tls) = listen_tls(&config.listen.tls) {
+        tls.check().map_err(CommandError::failed)?;
+    }
+    config.server.tls.check().map_err(CommandError::failed)
 }
 
 fn server_address(location: &ServerLocation) -> ServerAddress {

@@ -24,7 +24,7 @@ use toastrack_wire::{Direction, Header, backend_header, encode_frame, tag::backe
 use super::inbox::Inbox;
 use super::ledger::{Entry, SimpleQuery};
 use super::statements::Shape;
-use super::{Session, describe};
+use super::{Session, describe, sasl};
 use crate::intercept::{CopyReader, CopyRows, Fetched, Resolution, RowError, Rows};
 use crate::metrics::add;
 use crate::server::{Reader, Writer};
@@ -145,6 +145,12 @@ impl<'s> Backend<'s> {
             tag::ERROR_RESPONSE => self.on_error(&frame),
             tag::NOTICE_RESPONSE => self.forward_always(&frame),
             tag::READY_FOR_QUERY => return self.on_ready(&frame).await,
+            tag::AUTHENTICATION if !self.session.channel_binding => {
+                match sasl::without_channel_binding(&frame) {
+                    Some(offer) => self.forward(&offer),
+                    None => self.forward(&frame),
+                }
+            }
             tag::PARAMETER_STATUS => {
                 self.on_parameter_status(&frame);
                 self.forward_always(&frame);

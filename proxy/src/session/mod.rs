@@ -13,6 +13,7 @@ mod frontend;
 mod inbox;
 mod ledger;
 mod outbox;
+mod sasl;
 mod statements;
 
 #[cfg(test)]
@@ -40,11 +41,16 @@ use crate::metrics::Metrics;
 use crate::options::ProxyOptions;
 use crate::server::Socket;
 use crate::startup::{self, SessionStart};
+use crate::tls::Acceptor;
+use crate::upstream::Upstream;
 use ledger::Ledger;
 
 /// What all sessions of a proxy share.
 pub(crate) struct Context {
     pub(crate) options: ProxyOptions,
+    /// TLS with clients, if there may be any.
+    pub(crate) acceptor: Option<Acceptor>,
+    pub(crate) upstream: Arc<Upstream>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) store: Store,
     pub(crate) cache: DetoastCache,
@@ -68,6 +74,8 @@ pub(crate) struct Session {
     /// The frontend loop is to send [`ABORT`]; its entry is in the ledger already.
     abort: Mutex<bool>,
     abort_wanted: Notify,
+    /// A client that binds its authentication to the TLS channel binds it to the server's own.
+    channel_binding: bool,
 }
 
 /// What the server last reported of itself.
@@ -120,7 +128,7 @@ pub(crate) async fn run(
     start: SessionStart,
     context: &Arc<Context>,
 ) -> io::Result<()> {
-    let mut server = match Socket::connect(&context.options.server).await {
+    let mut server = match context.upstream.connect().await {
         Ok(server) => server,
         Err(error) => {
             crate::metrics::add(&context.metrics.sessions_refused, 1);
@@ -130,8 +138,15 @@ pub(crate) async fn run(
         }
     };
     server.write_all(&start.packet).await?;
+    server.flush().await?;
+    let certificate = server.peer_certificate();
+    let channel_binding = start.shown.is_some() && start.shown.as_ref() == certificate;
     if start.replication {
         server.write_all(&start.rest).await?;
+        server.flush().await?;
+        if !channel_binding {
+            sasl::pass_offer(client, &mut server).await?;
+        }
         tokio::io::copy_bidirectional(client, &mut server).await?;
         return Ok(());
     }
@@ -153,6 +168,7 @@ pub(crate) async fn run(
         schema_pending: AtomicBool::new(false),
         abort: Mutex::new(false),
         abort_wanted: Notify::new(),
+        channel_binding,
     };
     let (client_reader, client_writer) = client.split();
     let (server_reader, server_writer) = server.split();

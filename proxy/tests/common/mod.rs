@@ -12,7 +12,9 @@ use std::time::Duration;
 use toastrack_cache::DetoastCache;
 use toastrack_migrations::{ResolverAddress, ServerSettings};
 use toastrack_offload::{Store, StoreOptions};
-use toastrack_proxy::{ControlOptions, Metrics, Proxy, ProxyOptions, ServerAddress, Services};
+use toastrack_proxy::{
+    ControlOptions, Metrics, Proxy, ProxyOptions, ServerAddress, ServerTls, Services,
+};
 use toastrack_resolver::{Limits, Resolver, ResolverListen, Secret};
 use toastrack_testkit::Cluster;
 use tokio::task::JoinHandle;
@@ -53,7 +55,9 @@ pub(crate) struct RigOptions {
     /// Lines before those of pg_hba.conf that trust everybody.
     pub(crate) hba_lines: Vec<String>,
     /// Settings of the server.
-    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) settings: Vec<(&'static str, String)>,
+    /// Files in the server's data directory.
+    pub(crate) data_files: Vec<(&'static str, String)>,
     /// Changes what the proxy is told.
     pub(crate) adjust: Option<Adjust>,
 }
@@ -71,6 +75,7 @@ impl Default for RigOptions {
             disk: None,
             hba_lines: Vec::new(),
             settings: Vec::new(),
+            data_files: Vec::new(),
             adjust: None,
         }
     }
@@ -106,6 +111,9 @@ impl Rig {
         for (name, value) in &options.settings {
             builder = builder.setting(name, value);
         }
+        for (name, content) in options.data_files {
+            builder = builder.data_file(name, content);
+        }
         let cluster = builder.start().expect("a private Postgres");
         let directory = tempfile::tempdir().expect("a directory");
         let store_options = StoreOptions {
@@ -130,7 +138,9 @@ impl Rig {
         let mut proxy_options = ProxyOptions {
             listen: ([127, 0, 0, 1], 0).into(),
             listen_unix: None,
+            listen_tls: None,
             server: ServerAddress::Unix(cluster.socket_path()),
+            server_tls: ServerTls::default(),
             control: ControlOptions {
                 user: "postgres".to_owned(),
                 password: None,
@@ -164,6 +174,25 @@ impl Rig {
             stop,
             running,
         }
+    }
+
+    /// Starts a second proxy with options that differ, on a port of its own; it ends with the first.
+    pub(crate) async fn another(
+        &self,
+        adjust: impl FnOnce(&mut ProxyOptions),
+    ) -> Result<(u16, toastrack_proxy::Reload), toastrack_proxy::ProxyError> {
+        let mut options = self.proxy_options.clone();
+        adjust(&mut options);
+        let services = Services {
+            store: self.store.clone(),
+            cache: self.cache.clone(),
+            metrics: Arc::clone(&self.metrics),
+        };
+        let proxy = Proxy::bind(options, services).await?;
+        let port = proxy.local_addr().expect("an address").port();
+        let reload = proxy.reload_handle();
+        tokio::spawn(proxy.run(self.stop.clone()));
+        Ok((port, reload))
     }
 
     /// Makes a database with the schema installed.
