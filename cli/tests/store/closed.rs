@@ -30,7 +30,9 @@ impl Closed {
         for n in 0..40 {
             let mut value: Vec<u8> = Vec::new();
             while value.len() < 2000 + 100 * n {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
                 value.extend_from_slice(&state.to_be_bytes()[..5]);
             }
             if n % 4 == 0 {
@@ -132,7 +134,10 @@ async fn verify() {
     let output = run(&["store", "verify", "--json", "--store", &store]);
     assert_eq!(output.status.code(), Some(1));
     let lines = lines(std::str::from_utf8(&output.stdout).unwrap());
-    let damage = lines.iter().find(|line| line["event"] == "damaged").unwrap();
+    let damage = lines
+        .iter()
+        .find(|line| line["event"] == "damaged")
+        .unwrap();
     assert_eq!(damage["offset"], row.offset());
     let summary = lines.last().unwrap();
     assert_eq!(summary["event"], "summary");
@@ -170,7 +175,14 @@ async fn dump() {
             format!("{:08x}", reference.segment()),
             reference.offset().to_string(),
         );
-        let place = ["--segment", &segment, "--offset", &offset, "--store", &store];
+        let place = [
+            "--segment",
+            &segment,
+            "--offset",
+            &offset,
+            "--store",
+            &store,
+        ];
         let output = run(&[&["store", "dump"][..], &place].concat());
         assert_eq!(&output.stdout, value);
         let header = succeed(&[&["store", "dump", "--header"][..], &place].concat());
@@ -186,7 +198,15 @@ async fn dump() {
         .collect();
     let given: Vec<String> = closed.rows.iter().map(|row| text_of(&row.0)).collect();
     assert_eq!(references, given);
-    let of_first = succeed(&["store", "dump", "--list", "--segment", "1", "--store", &store]);
+    let of_first = succeed(&[
+        "store",
+        "dump",
+        "--list",
+        "--segment",
+        "1",
+        "--store",
+        &store,
+    ]);
     let in_first = closed.rows.iter().filter(|row| row.0.segment() == 1);
     assert_eq!(lines(&of_first).len(), in_first.count());
 
@@ -220,7 +240,10 @@ async fn snapshot_and_repair() {
     fs::remove_file(format!("{store}/segments/00000003.seg")).unwrap();
     fail(&["store", "verify", "--store", &store], 1);
     let without = succeed(&["store", "repair", "--dry-run", "--store", &store]);
-    assert!(without.contains("left as it is: segment 00000001"), "{without}");
+    assert!(
+        without.contains("left as it is: segment 00000001"),
+        "{without}"
+    );
     let from = ["--from", &copy, "--store", &store];
     let plan = succeed(&[&["store", "repair", "--dry-run"][..], &from].concat());
     assert!(plan.contains("00000001: restore 1 records"), "{plan}");

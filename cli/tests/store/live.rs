@@ -1,7 +1,8 @@
 //! The subcommands beside `toastrack serve` and writers at work, and the way back from a backup.
 
 use std::fs;
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -52,7 +53,10 @@ struct Rig {
 
 impl Rig {
     fn start() -> Rig {
-        let cluster = Cluster::start().unwrap();
+        let cluster = Cluster::builder()
+            .setting("wal_level", "replica")
+            .start()
+            .unwrap();
         let database = cluster.connection_string("postgres");
         cluster
             .execute(
@@ -184,7 +188,13 @@ async fn verify_beside_a_server_at_work() {
     for _ in 0..6 {
         let committed = load.committed().len();
         let (code, said, error) = command(&[
-            "store", "verify", "--config", &config, "-d", &rig.database, "--json",
+            "store",
+            "verify",
+            "--config",
+            &config,
+            "-d",
+            &rig.database,
+            "--json",
         ])
         .await;
         assert_eq!(code, Some(0), "{said} {error}");
@@ -209,7 +219,10 @@ async fn verify_beside_a_server_at_work() {
         .unwrap();
     let listed = succeed(&["store", "dump", "--list", "--config", &config]);
     let spelled: String = direct
-        .query_one("select toastrack.spelling(body) from docs where id = 7", &[])
+        .query_one(
+            "select toastrack.spelling(body) from docs where id = 7",
+            &[],
+        )
         .await
         .unwrap()
         .get(0);
@@ -246,6 +259,47 @@ async fn verify_beside_a_server_at_work() {
     serving.stop();
 }
 
+/// What `pg_basebackup` does, which not every installation of a server has.
+async fn base_backup(rig: &Rig, to: &Path) {
+    let client = connect(&rig.database).await;
+    client
+        .execute("select pg_backup_start('toastrack', true)", &[])
+        .await
+        .unwrap();
+    let data = rig.cluster.data_dir().to_owned();
+    copy_changing(&data, to);
+    let row = client
+        .query_one("select labelfile from pg_backup_stop(false)", &[])
+        .await
+        .unwrap();
+    fs::write(to.join("backup_label"), row.get::<_, &str>(0)).unwrap();
+    // The log up to the end of the backup, complete now.
+    fs::remove_dir_all(to.join("pg_wal")).unwrap();
+    copy_changing(&data.join("pg_wal"), &to.join("pg_wal"));
+    let _ = fs::remove_file(to.join("postmaster.pid"));
+}
+
+/// Copies files that may come, go and change meanwhile.
+fn copy_changing(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    let mode = fs::metadata(from).unwrap().permissions();
+    fs::set_permissions(to, mode).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => copy_changing(&source, &target),
+            Ok(kind) if kind.is_file() => match fs::copy(&source, &target) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                copied => {
+                    copied.unwrap();
+                }
+            },
+            Ok(_) | Err(_) => {}
+        }
+    }
+}
+
 /// Proves the documented backup and restore: base backup of the server, then the snapshot, both while
 /// rows are written; then both are destroyed and restored, and every row of the base backup reads back
 /// through the sidecar. `verify --database` agrees.
@@ -257,24 +311,11 @@ async fn restored_from_a_backup() {
     load.some(60).await;
     let before = load.committed();
     let backup = rig.cluster.base_dir().join("backup");
-    let bin = rig.cluster.binaries().directory().join("pg_basebackup");
-    let (host, port) = (rig.cluster.host().to_owned(), rig.cluster.port().to_string());
-    let (user, to) = (rig.cluster.superuser().to_owned(), backup.clone());
-    let taken = tokio::task::spawn_blocking(move || {
-        Command::new(bin)
-            .args(["-h", &host, "-p", &port, "-U", &user, "-c", "fast", "-X", "stream", "-D"])
-            .arg(to)
-            .status()
-    })
-    .await
-    .unwrap()
-    .unwrap();
-    assert!(taken.success());
+    base_backup(&rig, &backup).await;
     load.some(20).await;
     let config = rig.config.display().to_string();
     let snapshot = rig.path("snapshot");
-    let (code, said, error) =
-        command(&["store", "snapshot", &snapshot, "--config", &config]).await;
+    let (code, said, error) = command(&["store", "snapshot", &snapshot, "--config", &config]).await;
     assert_eq!(code, Some(0), "{said} {error}");
     load.some(60).await;
     load.stop().await;
@@ -337,8 +378,7 @@ async fn rows_from_after_a_snapshot_are_named() {
     let before = load.committed();
     let config = rig.config.display().to_string();
     let snapshot = rig.path("snapshot");
-    let (code, said, error) =
-        command(&["store", "snapshot", &snapshot, "--config", &config]).await;
+    let (code, said, error) = command(&["store", "snapshot", &snapshot, "--config", &config]).await;
     assert_eq!(code, Some(0), "{said} {error}");
     load.some(40).await;
     load.stop().await;
@@ -347,7 +387,13 @@ async fn rows_from_after_a_snapshot_are_named() {
     fs::rename(&snapshot, rig.store()).unwrap();
 
     let (code, said, _) = command(&[
-        "store", "verify", "--config", &config, "-d", &rig.database, "--json",
+        "store",
+        "verify",
+        "--config",
+        &config,
+        "-d",
+        &rig.database,
+        "--json",
     ])
     .await;
     assert_eq!(code, Some(1));

@@ -4,7 +4,7 @@
 //!             last: a directory that has one is a whole snapshot, and durable.
 //! Invariants: N1 a sealed segment is never written again, so a hard link is a copy. N2 a segment is
 //!             in the folder before its first record is acknowledged, so the listing has it.
-//! Format:     docs/format/segment-v1.md; docs/backup.md
+//! Format:     docs/format/segment-v1.md; docs/operations.md, "Backup"
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};

@@ -54,6 +54,7 @@ struct State {
     /// Power goes before the call of this number.
     power_left: Option<usize>,
     calls: usize,
+    overwriting: bool,
 }
 
 #[derive(Clone, Default)]
@@ -107,6 +108,11 @@ impl SimDisk {
     /// Changing calls so far.
     pub(crate) fn calls(&self) -> usize {
         self.machine.state.lock().calls
+    }
+
+    /// Lets durable bytes be written over, as a repair does with damaged ones.
+    pub(crate) fn allow_overwriting(&self) {
+        self.machine.state.lock().overwriting = true;
     }
 
     /// Flips bits of a byte, on the medium and in memory.
@@ -331,11 +337,13 @@ impl DiskFile for SimFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let failed = self.machine.change(Call::Write);
+        let overwriting = self.machine.state.lock().overwriting;
         let mut content = self.content.lock();
         // What is durable is never written over: a sector that tears could take it along.
         let durable = content.synced.get(offset as usize..).unwrap_or_default();
         for (at, (new, durable)) in bytes.iter().zip(durable).enumerate() {
-            assert!(new == durable || *durable == 0, "byte {at} at {offset}");
+            let kept = new == durable || *durable == 0 || overwriting;
+            assert!(kept, "byte {at} at {offset}");
         }
         // A write that fails may have done half of its work.
         let done = if failed.is_ok() {
