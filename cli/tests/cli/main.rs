@@ -8,3 +8,4 @@ mod demo;
 mod load;
 mod serve;
 mod server;
+mod transport;
