@@ -50,12 +50,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     migration!(4, "0004", "detoast"),
     migration!(5, "0005", "casts"),
     migration!(6, "0006", "operators"),
+    migration!(7, "0007", "large_values"),
 ];
 
 /// The migrations that make or replace only what has to be, and that every install runs again.
 pub(crate) const REPEATABLE: [i32; 2] = [3, 6];
 
 /// The version of the schema that this program installs and works with.
-pub const VERSION: i32 = 6;
+pub const VERSION: i32 = 7;
 
 const _: () = assert!(MIGRATIONS[MIGRATIONS.len() - 1].version == VERSION);

@@ -137,7 +137,12 @@ async fn missing_catalog_objects_are_noticed_and_repaired() {
 async fn an_interrupted_install_is_noticed_and_continued() {
     let mut client = installed().await;
     // As after the first three migrations: take the later ones back.
-    for file in ["0006_operators", "0005_casts", "0004_detoast"] {
+    for file in [
+        "0007_large_values",
+        "0006_operators",
+        "0005_casts",
+        "0004_detoast",
+    ] {
         let path = format!("{}/sql/{file}.down.sql", env!("CARGO_MANIFEST_DIR"));
         client
             .batch_execute(&std::fs::read_to_string(path).unwrap())
@@ -158,7 +163,12 @@ async fn an_interrupted_install_is_noticed_and_continued() {
     assert_eq!(report.version_before, 3);
     assert_eq!(
         report.applied,
-        ["0004_detoast", "0005_casts", "0006_operators"]
+        [
+            "0004_detoast",
+            "0005_casts",
+            "0006_operators",
+            "0007_large_values"
+        ]
     );
     assert!(state(&client).await.unwrap().is_ready());
 }

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use lz4_flex::block::{CompressTable, compress_into_with_table, get_maximum_output_size};
 
-use crate::MAX_VALUE_LEN;
+use crate::MAX_RECORD_LEN;
 
 /// How payloads are compressed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +33,7 @@ impl Compression {
         let Compression::Lz4 { min_saving } = self else {
             return None;
         };
-        if value.len() < MIN_LEN || value.len() > MAX_VALUE_LEN || !looks_compressible(value) {
+        if value.len() < MIN_LEN || value.len() > MAX_RECORD_LEN || !looks_compressible(value) {
             return None;
         }
         let compressed = Compressed::of(value)?;
@@ -103,7 +103,7 @@ thread_local! {
 
 /// Undoes lz4. `None` when the payload does not decompress to exactly `logical_len` bytes.
 pub(crate) fn decompress(payload: &[u8], logical_len: usize) -> Option<Vec<u8>> {
-    if logical_len > MAX_VALUE_LEN {
+    if logical_len > MAX_RECORD_LEN {
         return None;
     }
     let mut value = vec![0u8; logical_len];
@@ -191,7 +191,7 @@ mod tests {
     /// Proves: noise is not handed to lz4, at any size; noise stored twice is.
     #[test]
     fn noise_is_told_from_repeated_noise() {
-        for len in [2048, 4000, 8192, 65_536, MAX_VALUE_LEN] {
+        for len in [2048, 4000, 8192, 65_536, MAX_RECORD_LEN] {
             let mut skipped = 0;
             let mut found = 0;
             for seed in 1..=50 {
@@ -229,7 +229,7 @@ mod tests {
     fn used_buffers_leave_no_trace() {
         let lz4 = Compression::Lz4 { min_saving: 0.125 };
         let value = |len: usize, word: &str| word.repeat(len / word.len()).into_bytes();
-        for len in [100_000, 300, MAX_VALUE_LEN, 70_000, 65_535, 65_534, 5000] {
+        for len in [100_000, 300, MAX_RECORD_LEN, 70_000, 65_535, 65_534, 5000] {
             for word in ["abcdef", "some other words "] {
                 let value = value(len, word);
                 let kept = lz4.compress(&value).unwrap();

@@ -1,6 +1,7 @@
 //! The bytes on disk. Format: docs/format/segment-v1.md
 
 pub(crate) mod bytes;
+pub(crate) mod manifest;
 pub(crate) mod record;
 pub(crate) mod segment;
 pub(crate) mod superblock;

@@ -9,6 +9,7 @@
 mod chunk;
 mod condition;
 mod pace;
+mod pieces;
 
 pub mod repair;
 pub mod snapshot;
@@ -29,10 +30,12 @@ use crate::disk::{Disk, DiskFile, RealDisk};
 use crate::error::{Kind, StoreError};
 use crate::format::StoreId;
 use crate::format::bytes::array_at;
+use crate::format::manifest;
 use crate::format::record::{self, HEADER_LEN};
 use crate::format::superblock::{self, Superblock};
 use crate::key::StoreKey;
-use crate::reference::Reference;
+use crate::kind::Codec;
+use crate::reference::{Address, Reference};
 use crate::store::open::{KEY, KEY_LEN, read_small};
 use crate::store::segments::{self, FOLDER, Name};
 
@@ -181,8 +184,8 @@ impl Inspector {
         Some(Reference::seal(self.key.as_ref().ok()?, address))
     }
 
-    /// Reads the chunk of a reference and verifies all of it, its identity included where there is a
-    /// key. A chunk that is being written is waited for.
+    /// Reads the chunk of a reference, and its pieces if it is stored in pieces, and verifies all of
+    /// it, its identity included where there is a key. A chunk that is being written is waited for.
     ///
     /// # Errors
     /// `Corrupt` when something else stands there or nothing; `Io` when the disk failed.
@@ -196,11 +199,31 @@ impl Inspector {
                 "the record header does not agree with the reference",
             ));
         }
-        Ok((chunk, value))
+        match expected.codec {
+            Codec::Raw | Codec::Lz4 => Ok((chunk, value)),
+            Codec::Manifest => Ok((chunk, self.put_together(&expected, &value)?)),
+        }
+    }
+
+    /// The value whose manifest has this payload.
+    fn put_together(&self, address: &Address, payload: &[u8]) -> Result<Vec<u8>, StoreError> {
+        let corrupt = |seen| StoreError::corrupt(address.segment, address.offset, seen);
+        let key = self.key.as_ref().map_err(|_| {
+            corrupt("it is stored in pieces, which cannot be told without the store's key")
+        })?;
+        let piece = |piece: &Address| {
+            let read = self.read(&Reference::seal(key, *piece));
+            read.map(|(_, bytes)| bytes)
+        };
+        let value = manifest::assemble(key, address, payload, piece)?;
+        if key.identity(&value) != address.identity {
+            return Err(corrupt("its content has another identity"));
+        }
+        Ok(value)
     }
 
     /// Reads the chunk at a place and verifies it, its identity included where there is a key; gives
-    /// its header and its value.
+    /// its header and its value, of a value in pieces its manifest.
     ///
     /// # Errors
     /// As [`Inspector::read`].

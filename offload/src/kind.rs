@@ -54,6 +54,8 @@ pub enum Codec {
     Raw = 0,
     /// One lz4 block without a size prefix.
     Lz4 = 1,
+    /// The references of the pieces that the value is stored in.
+    Manifest = 2,
 }
 
 impl Codec {
@@ -62,6 +64,7 @@ impl Codec {
         match code {
             0 => Some(Codec::Raw),
             1 => Some(Codec::Lz4),
+            2 => Some(Codec::Manifest),
             _ => None,
         }
     }

@@ -29,5 +29,7 @@ pub use crate::reference::{
 pub use crate::stats::StoreStats;
 pub use crate::store::{Put, Store, StoreState, Ticket};
 
-/// The longest value one record holds, in bytes.
-pub const MAX_VALUE_LEN: usize = 1 << 20;
+/// The longest value that is stored in one record, in bytes. Longer ones are stored in pieces.
+pub const MAX_RECORD_LEN: usize = 1 << 20;
+/// The longest value the store takes, in bytes: as long as a field of Postgres can be.
+pub const MAX_VALUE_LEN: usize = (1 << 30) - 1;

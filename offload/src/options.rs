@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::MAX_VALUE_LEN;
+use crate::MAX_RECORD_LEN;
 use crate::compress::Compression;
 use crate::error::{Kind, StoreError};
 use crate::format::segment::{FILE_LEN_UNIT, MAX_FILE_LEN, MIN_FILE_LEN};
@@ -27,7 +27,7 @@ pub struct StoreOptions {
     /// segment file. Costs about as much as the identity again. Default off.
     pub server_digest: bool,
     /// Bytes that wait to be written, at most, before `put` answers `Kind::Retry`. At least
-    /// 2 MiB. Default 16 MiB.
+    /// 2 MiB; a value that is longer than this, compressed, is never taken. Default 48 MiB.
     pub max_pending_bytes: usize,
     /// Reads that wait for the disk at the same time, at most. Default 32.
     pub max_reads_in_flight: usize,
@@ -45,7 +45,7 @@ impl Default for StoreOptions {
             compression: Compression::default(),
             dedup_entries: 1 << 18,
             server_digest: false,
-            max_pending_bytes: 16 << 20,
+            max_pending_bytes: 48 << 20,
             max_reads_in_flight: 32,
             failure_pause: Duration::from_secs(5),
         }
@@ -69,11 +69,11 @@ impl StoreOptions {
                 "least saving of compression is {min_saving}, must be 0 or more and below 1"
             ));
         }
-        if self.max_pending_bytes < 2 * MAX_VALUE_LEN {
+        if self.max_pending_bytes < 2 * MAX_RECORD_LEN {
             return bad(format!(
                 "bytes that wait to be written are limited to {}, must be at least {}",
                 self.max_pending_bytes,
-                2 * MAX_VALUE_LEN
+                2 * MAX_RECORD_LEN
             ));
         }
         if self.max_reads_in_flight == 0 {

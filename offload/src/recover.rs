@@ -7,7 +7,7 @@
 
 use std::io;
 
-use crate::MAX_VALUE_LEN;
+use crate::MAX_RECORD_LEN;
 use crate::disk::DiskFile;
 use crate::format::StoreId;
 use crate::format::bytes::{all_zero, array_at};
@@ -102,11 +102,24 @@ pub(crate) struct Window<'a> {
     start: u64,
     buffer: Vec<u8>,
     bytes_read: u64,
+    on_error: OnError,
+    unreadable: Vec<(u64, u64)>,
 }
+
+/// What a failed read does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnError {
+    Fail,
+    /// Every block that cannot be read shows as `UNREADABLE` bytes.
+    Substitute,
+}
+
+/// Neither zero, which would look unused, nor part of a record's magic.
+const UNREADABLE: u8 = 0xFF;
 
 /// Enough for the longest record, several times over.
 const WINDOW_LEN: usize = 4 << 20;
-const _: () = assert!(WINDOW_LEN >= 2 * (HEADER_LEN + MAX_VALUE_LEN));
+const _: () = assert!(WINDOW_LEN >= 2 * (HEADER_LEN + MAX_RECORD_LEN));
 
 impl<'a> Window<'a> {
     /// Shows `file` up to `end`.
@@ -117,7 +130,24 @@ impl<'a> Window<'a> {
             start: 0,
             buffer: Vec::new(),
             bytes_read: 0,
+            on_error: OnError::Fail,
+            unreadable: Vec::new(),
         }
+    }
+
+    /// As `new`, but blocks that the disk cannot read show as other bytes than zero, so that the
+    /// blocks around them can still be looked at.
+    pub(crate) fn over_damage(file: &'a dyn DiskFile, end: u64) -> Window<'a> {
+        Window {
+            on_error: OnError::Substitute,
+            ..Window::new(file, end)
+        }
+    }
+
+    /// Whether a block of `start..stop` could not be read, as far as the last slice showed it.
+    pub(crate) fn is_unreadable(&self, start: u64, stop: u64) -> bool {
+        let mut blocks = self.unreadable.iter();
+        blocks.any(|(from, to)| *from < stop && *to > start)
     }
 
     /// Bytes read from the file so far.
@@ -146,9 +176,40 @@ impl<'a> Window<'a> {
         let len = self.end.saturating_sub(at).min(WINDOW_LEN as u64) as usize;
         self.buffer.resize(len, 0);
         self.start = at;
-        let read = self.file.read_at(&mut self.buffer, at)?;
+        self.unreadable.clear();
+        let read = match self.file.read_at(&mut self.buffer, at) {
+            Ok(read) => read,
+            Err(_) if self.on_error == OnError::Substitute => self.fill_readable(at)?,
+            Err(error) => {
+                // Nothing in it may be taken for what is in the file.
+                self.buffer.clear();
+                return Err(error);
+            }
+        };
         self.buffer.truncate(read);
         self.bytes_read += read as u64;
         Ok(())
+    }
+
+    /// Fills the buffer block by block; returns the bytes up to the end of the file.
+    fn fill_readable(&mut self, at: u64) -> io::Result<usize> {
+        let file_len = self.file.byte_len()?;
+        let len = file_len.saturating_sub(at).min(self.buffer.len() as u64) as usize;
+        let mut done = 0;
+        while done < len {
+            let start = at + done as u64;
+            let to_block_end = (BLOCK - start % BLOCK) as usize;
+            let block = &mut self.buffer[done..len.min(done + to_block_end)];
+            done += block.len();
+            let stop = at + done as u64;
+            if self.file.read_at(block, start).is_err() {
+                block.fill(UNREADABLE);
+                match self.unreadable.last_mut() {
+                    Some(last) if last.1 == start => last.1 = stop,
+                    _ => self.unreadable.push((start, stop)),
+                }
+            }
+        }
+        Ok(len)
     }
 }

@@ -35,7 +35,7 @@ pub const TEXT_PREFIX: &[u8; 6] = b"toast:";
 pub const BINARY_MAGIC: &[u8; 8] = b"\xF7TOAST\r\n";
 
 const VERSION: u8 = 1;
-const FIELDS_LEN: usize = 42;
+pub(crate) const FIELDS_LEN: usize = 42;
 const MAC_AT: usize = 38;
 const BASE64_LEN: usize = FIELDS_LEN / 3 * 4;
 
@@ -179,7 +179,7 @@ impl Reference {
         Reference::verified(key, &fields)
     }
 
-    fn verified(key: &StoreKey, fields: &[u8; FIELDS_LEN]) -> Option<Reference> {
+    pub(crate) fn verified(key: &StoreKey, fields: &[u8; FIELDS_LEN]) -> Option<Reference> {
         let (covered, mac) = fields.split_at(MAC_AT);
         // Cheap refusals first; the comparison need not take constant time, since nobody gets to
         // see how long it took among everything else a statement does.
@@ -193,7 +193,7 @@ impl Reference {
         })
     }
 
-    fn fields(&self) -> [u8; FIELDS_LEN] {
+    pub(crate) fn fields(&self) -> [u8; FIELDS_LEN] {
         let mut out = [0u8; FIELDS_LEN];
         out[..MAC_AT].copy_from_slice(&self.address.to_bytes());
         out[MAC_AT..].copy_from_slice(&self.mac);

@@ -192,7 +192,8 @@ impl Store {
         matches!(self.shared.pipeline.fate(ticket), Fate::Durable)
     }
 
-    /// Waits until `put` would take a value, whatever its length. Cancel-safe.
+    /// Waits until `put` would take a value of up to [`MAX_RECORD_LEN`](crate::MAX_RECORD_LEN) bytes.
+    /// Cancel-safe.
     ///
     /// # Errors
     /// Any error of `put` but `Retry`.

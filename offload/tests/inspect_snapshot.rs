@@ -14,8 +14,8 @@ use std::time::Duration;
 use common::{noise, put, segment_path, small};
 use parking_lot::Mutex;
 use toastrack_offload::inspect::snapshot::{Method, SnapshotReport, take};
-use toastrack_offload::inspect::{Depth, Inspector, Pace, SegmentReport};
-use toastrack_offload::{Kind, Reference, Store, StoreError, StoreOptions};
+use toastrack_offload::inspect::{Depth, Finding, Inspector, Pace, SegmentReport};
+use toastrack_offload::{Codec, Kind, Reference, Store, StoreError, StoreOptions};
 
 fn snapshot(from: &Path, to: &Path, method: Method) -> Result<SnapshotReport, StoreError> {
     take(from, to, method, &mut Pace::unbounded())
@@ -228,4 +228,70 @@ async fn destinations_that_are_refused() {
     let error = snapshot(&from, &to, Method::Link).unwrap_err();
     assert!(error.to_string().contains("key"), "{error}");
     assert!(!to.exists());
+}
+
+/// Proves: a value in pieces is in a snapshot with all of its pieces or not at all, though pieces and
+/// manifest go to several segments while the snapshot is taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_in_pieces_are_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let directory = dir.path().join("store");
+    let store = Store::open(StoreOptions {
+        segment_len_bytes: 2 << 20,
+        dedup_entries: 0,
+        ..small(&directory)
+    })
+    .unwrap();
+    let ended = Arc::new(AtomicBool::new(false));
+    let writers: Vec<_> = (0..2u64)
+        .map(|writer| {
+            let (store, ended) = (store.clone(), ended.clone());
+            tokio::spawn(async move {
+                let value = noise(3 << 20, writer);
+                let mut n = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    put(&store, &value[..(1 << 20) + n * 104_729 % (2 << 20)]).await;
+                    n += 1;
+                }
+            })
+        })
+        .collect();
+    let mut values = 0;
+    for n in 0..12 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let (from, to) = (directory.clone(), dir.path().join(format!("snapshot{n}")));
+        values += tokio::task::spawn_blocking(move || {
+            // Slow enough that the writers get to the next segment meanwhile.
+            let pace = &mut Pace::new(Some(20_000_000), |_| {});
+            take(&from, &to, Method::Link, pace).unwrap();
+            let inspector = Inspector::open(&to).unwrap();
+            let mut manifests = Vec::new();
+            for segment in inspector.list().unwrap().segments {
+                let mut visit = |finding: Finding<'_>| match finding {
+                    Finding::Record(chunk) if chunk.codec() == Some(Codec::Manifest) => {
+                        manifests.push(inspector.reference(chunk).unwrap());
+                    }
+                    Finding::Record(_) => {}
+                    other => panic!("{other:?}"),
+                };
+                let pace = &mut Pace::unbounded();
+                inspector
+                    .walk(segment, Depth::Checksums, pace, &mut visit)
+                    .unwrap();
+            }
+            for manifest in &manifests {
+                inspector.read(manifest).unwrap();
+            }
+            fs::remove_dir_all(&to).unwrap();
+            manifests.len()
+        })
+        .await
+        .unwrap();
+    }
+    ended.store(true, Ordering::Relaxed);
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    store.close();
+    assert!(values > 20, "{values}");
 }

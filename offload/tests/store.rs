@@ -8,8 +8,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use common::{document, noise, put, segment_path, small, small_raw};
 use toastrack_offload::{
-    Codec, Compression, Kind, MAX_VALUE_LEN, Reference, Store, StoreOptions, StoreState, ValueKind,
-    begins_like_reference,
+    Codec, Compression, Kind, MAX_RECORD_LEN, Reference, Store, StoreOptions, StoreState,
+    ValueKind, begins_like_reference,
 };
 
 const KINDS: [ValueKind; 5] = [
@@ -78,19 +78,99 @@ async fn lengths_up_to_the_limit() {
         2047,
         2048,
         65_536,
-        MAX_VALUE_LEN - 1,
-        MAX_VALUE_LEN,
+        MAX_RECORD_LEN - 1,
+        MAX_RECORD_LEN,
     ] {
         for value in [noise(len, len as u64), document(len, len as u64)] {
             let stored = put(&store, &value).await;
             assert_eq!(store.get(&stored.reference).await.unwrap(), value, "{len}");
         }
     }
-    let long = vec![0; MAX_VALUE_LEN + 1];
-    let refused = store.put(ValueKind::Bytea, 1, &long).unwrap_err();
-    assert_eq!(refused.kind(), Kind::BadRequest);
     let refused = store.put(ValueKind::Text, 3, b"ab").unwrap_err();
     assert_eq!(refused.kind(), Kind::BadRequest);
+}
+
+/// Proves: values longer than a record come back, at once, from the batch that is being filled, and
+/// after a reopen; their reference says what they are; equal pieces are stored once.
+#[tokio::test]
+async fn long_values_are_stored_in_pieces() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions {
+        segment_len_bytes: 16 << 20,
+        ..small_raw(dir.path())
+    };
+    let store = Store::open(options.clone()).unwrap();
+    let mut kept = Vec::new();
+    for len in [
+        MAX_RECORD_LEN + 1,
+        2 * MAX_RECORD_LEN,
+        2 * MAX_RECORD_LEN + 1,
+        5 * MAX_RECORD_LEN - 1,
+    ] {
+        for value in [noise(len, len as u64), document(len, len as u64)] {
+            let stored = loop {
+                match store.put(ValueKind::Text, 77, &value) {
+                    Err(error) if error.kind() == Kind::Retry => store.room().await.unwrap(),
+                    other => break other.unwrap(),
+                }
+            };
+            let reference = stored.reference;
+            assert_eq!(reference.codec(), Codec::Manifest);
+            assert_eq!(reference.kind(), ValueKind::Text);
+            assert_eq!(reference.logical_len() as usize, len);
+            assert_eq!(reference.char_len(), 77);
+            assert!(reference.stored_len() < 1000);
+            assert!(store.get_now(&reference).unwrap().is_none());
+            assert_eq!(store.get(&reference).await.unwrap(), value);
+            store.durable(stored.ticket).await.unwrap();
+            kept.push((reference, value));
+        }
+    }
+    let before = store.stats().stored_bytes;
+    let (_, value) = kept[4].clone();
+    let mut appended = value[..2 * MAX_RECORD_LEN].to_vec();
+    appended.extend_from_slice(b"a hundred bytes more");
+    let stored = put(&store, &appended).await;
+    assert!(store.stats().stored_bytes - before < 1000);
+    kept.push((stored.reference, appended));
+    let again = store.put(ValueKind::Text, 77, &value).unwrap();
+    assert!(again.deduplicated);
+    assert_eq!(again.reference, kept[4].0);
+    store.close();
+
+    let store = Store::open(options).unwrap();
+    let references: Vec<Reference> = kept.iter().map(|(reference, _)| *reference).collect();
+    let read = store.get_many(&references).await;
+    for (read, (_, value)) in read.into_iter().zip(&kept) {
+        assert_eq!(read.unwrap(), value);
+    }
+}
+
+/// Proves: damage in any piece, and in the manifest, is an error that names the place.
+#[tokio::test]
+async fn damage_in_a_piece_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = StoreOptions {
+        segment_len_bytes: 16 << 20,
+        ..small_raw(dir.path())
+    };
+    let store = Store::open(options).unwrap();
+    let value = noise(3 * MAX_RECORD_LEN, 5);
+    let stored = put(&store, &value).await.reference;
+    let path = segment_path(dir.path(), stored.segment());
+    let whole = std::fs::read(&path).unwrap();
+    let payload = stored.offset() as usize + 80;
+    let piece = |n: usize| 4096 + n * (MAX_RECORD_LEN + 80) + 100;
+    for at in [piece(0), piece(1), piece(2), payload, payload + 41] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        std::fs::write(&path, &damaged).unwrap();
+        let refused = store.get(&stored).await.unwrap_err();
+        assert_eq!(refused.kind(), Kind::Corrupt, "{at}");
+        assert!(refused.to_string().contains("00000001"), "{refused}");
+    }
+    std::fs::write(&path, &whole).unwrap();
+    assert_eq!(store.get(&stored).await.unwrap(), value);
 }
 
 /// Proves: a value that does not fit a segment is a bad request, not a wait for ever.

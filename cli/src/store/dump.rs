@@ -114,6 +114,7 @@ fn described(inspector: &Inspector, chunk: &Chunk) -> Value {
     let codec = chunk.codec().map(|codec| match codec {
         toastrack_offload::Codec::Raw => "raw",
         toastrack_offload::Codec::Lz4 => "lz4",
+        toastrack_offload::Codec::Manifest => "manifest",
     });
     let digest = chunk
         .digest()

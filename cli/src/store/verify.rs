@@ -1,6 +1,6 @@
 //! `toastrack store verify`
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Value, json};
@@ -45,6 +45,7 @@ pub(super) struct Tally {
     pub(super) seen: Seen,
     raw: u64,
     lz4: u64,
+    manifests: u64,
     damaged_segments: u64,
     totals: Totals,
 }
@@ -59,22 +60,28 @@ struct Totals {
     stored_bytes: u64,
     damaged: u64,
     remains: u64,
+    /// Values in pieces not all of which are there.
+    incomplete: u64,
 }
 
-/// The records that verified, 8 bytes each, so that references to them need no second look.
+/// The records that verified, 8 bytes each, so that references to them need no second look. Empty
+/// without the key.
 #[derive(Default)]
 pub(super) struct Seen {
     /// By segment: offset and a fingerprint of what the header says, ascending.
     segments: BTreeMap<u32, Vec<(u32, u32)>>,
-    kept: bool,
+    /// Those of values in pieces.
+    manifests: Vec<Reference>,
+    /// Those whose pieces do not all verify.
+    incomplete: HashSet<Reference>,
 }
 
 impl Seen {
     fn add(&mut self, inspector: &Inspector, chunk: &Chunk) {
-        if !self.kept {
-            return;
-        }
         if let Some(reference) = inspector.reference(chunk) {
+            if reference.codec() == Codec::Manifest {
+                self.manifests.push(reference);
+            }
             let records = self.segments.entry(chunk.segment()).or_default();
             records.push((chunk.offset(), fingerprint(&reference)));
         }
@@ -87,7 +94,12 @@ impl Seen {
         }
     }
 
+    /// It verified, and so did its pieces where there are any.
     pub(super) fn holds(&self, reference: &Reference) -> bool {
+        self.verified(reference) && !self.incomplete.contains(reference)
+    }
+
+    fn verified(&self, reference: &Reference) -> bool {
         self.segments
             .get(&reference.segment())
             .is_some_and(|records| {
@@ -105,17 +117,15 @@ fn fingerprint(reference: &Reference) -> u32 {
 }
 
 impl Tally {
-    fn new(json: bool, keep_seen: bool) -> Tally {
+    fn new(json: bool) -> Tally {
         Tally {
             json,
             listed: Vec::new(),
             unlisted: 0,
-            seen: Seen {
-                kept: keep_seen,
-                ..Seen::default()
-            },
+            seen: Seen::default(),
             raw: 0,
             lz4: 0,
+            manifests: 0,
             damaged_segments: 0,
             totals: Totals::default(),
         }
@@ -137,6 +147,7 @@ impl Tally {
             Finding::Record(chunk) => {
                 match chunk.codec() {
                     Some(Codec::Lz4) => self.lz4 += 1,
+                    Some(Codec::Manifest) => self.manifests += 1,
                     Some(Codec::Raw) | None => self.raw += 1,
                 }
                 self.seen.add(inspector, chunk);
@@ -164,6 +175,14 @@ impl Tally {
         self.list(&line, || {
             format!("{event}: segment {segment} at offset {offset}, {len} bytes: {seen}")
         });
+    }
+
+    fn unreadable(&mut self, segment: u32, seen: &str) {
+        self.totals.segments += 1;
+        self.damaged_segments += 1;
+        let segment = format!("{segment:08x}");
+        let line = json!({"event": "damaged", "segment": segment, "seen": seen});
+        self.list(&line, || format!("damaged: segment {segment}: {seen}"));
     }
 
     fn segment(&mut self, report: &SegmentReport) {
@@ -211,9 +230,9 @@ pub(super) async fn run(args: VerifyArgs) -> Result<(), CommandError> {
     for url in &args.database {
         databases.push(rows::connect(url).await?);
     }
-    let mut tally = Tally::new(args.json, !databases.is_empty());
+    let mut tally = Tally::new(args.json);
     tokio::task::block_in_place(|| read_all(&inspector, args.max_rate, &mut tally))?;
-    tally.seen.sort();
+    tokio::task::block_in_place(|| check_pieces(&inspector, &mut tally));
     // What a committed row refers to was durable before: nothing needs to be waited for.
     let rows_inspector = inspector.clone().settle_within(std::time::Duration::ZERO);
     let mut counts = RowCounts::default();
@@ -234,16 +253,43 @@ fn read_all(
     let mut pace = progress.pace(max_rate);
     for segment in listing.segments {
         let mut visit = |finding: Finding<'_>| tally.take(inspector, &finding);
-        let report = inspector
-            .walk(segment, Depth::Values, &mut pace, &mut visit)
-            .map_err(CommandError::failed)?;
-        tally.segment(&report);
+        match inspector.walk(segment, Depth::Values, &mut pace, &mut visit) {
+            Ok(report) => tally.segment(&report),
+            // The others may be whole.
+            Err(error) => tally.unreadable(segment, &error.to_string()),
+        }
     }
     for name in listing.foreign {
         let line = json!({"event": "foreign", "name": name});
         tally.list(&line, || format!("not of the store: segments/{name}"));
     }
     Ok(())
+}
+
+/// Looks up the pieces of every value that has any.
+fn check_pieces(inspector: &Inspector, tally: &mut Tally) {
+    tally.seen.sort();
+    for reference in std::mem::take(&mut tally.seen.manifests) {
+        let whole = inspector.pieces(&reference).and_then(|pieces| {
+            // One that the walk did not meet may have been written behind it.
+            let unmet = pieces.iter().filter(|piece| !tally.seen.holds(piece));
+            unmet
+                .map(|piece| inspector.read(piece))
+                .find_map(Result::err)
+                .map_or(Ok(()), Err)
+        });
+        if let Err(error) = whole {
+            tally.totals.incomplete += 1;
+            tally.seen.incomplete.insert(reference);
+            let place = (reference.segment(), u64::from(reference.offset()));
+            let len = u64::from(reference.stored_len());
+            let seen = format!(
+                "a value of {} bytes in pieces: {error}",
+                reference.logical_len()
+            );
+            tally.stretch("incomplete", place, len, &seen);
+        }
+    }
 }
 
 /// Prints the counts and the list; fails when something is damaged.
@@ -268,6 +314,8 @@ fn finish(
             "stored_bytes": totals.stored_bytes,
             "raw": tally.raw,
             "lz4": tally.lz4,
+            "incomplete": totals.incomplete,
+            "manifests": tally.manifests,
             "newer": totals.newer,
             "damaged": totals.damaged,
             "damaged_segments": tally.damaged_segments,
@@ -276,12 +324,13 @@ fn finish(
         }));
     } else {
         say(format!(
-            "{} segments, {}: {} records ({} raw, {} lz4), {} of values in {}",
+            "{} segments, {}: {} records ({} raw, {} lz4, {} manifests), {} of values in {}",
             totals.segments,
             readable_size(totals.bytes),
             totals.records,
             tally.raw,
             tally.lz4,
+            tally.manifests,
             readable_size(totals.logical_bytes),
             readable_size(totals.stored_bytes)
         ));
@@ -315,6 +364,7 @@ fn verdict(args: &VerifyArgs, tally: &Tally, rows: &RowCounts) -> Result<(), Com
     };
     count(tally.damaged_segments, "damaged segments");
     count(tally.totals.damaged, "damaged stretches");
+    count(tally.totals.incomplete, "values with damaged pieces");
     count(tally.totals.newer, "records of a newer program");
     count(rows.damaged, "values in rows that cannot be read");
     if args.strict {

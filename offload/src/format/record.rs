@@ -5,7 +5,7 @@
 
 use super::StoreId;
 use super::bytes::{array_at, put, u32_at};
-use crate::MAX_VALUE_LEN;
+use crate::MAX_RECORD_LEN;
 use crate::key::Identity;
 use crate::kind::{Codec, ValueKind};
 use crate::reference::Address;
@@ -16,6 +16,7 @@ pub(crate) const MAGIC: &[u8; 4] = b"TRC1";
 pub(crate) const ALIGNMENT: usize = 8;
 
 const TYPE_VALUE: u8 = 1;
+const TYPE_MANIFEST: u8 = 2;
 const FLAG_DIGEST: u8 = 1;
 
 const CRC: usize = 4;
@@ -36,6 +37,13 @@ const _: () = {
     assert!(HEADER_LEN.is_multiple_of(ALIGNMENT));
 };
 
+fn type_of(codec: Codec) -> u8 {
+    match codec {
+        Codec::Raw | Codec::Lz4 => TYPE_VALUE,
+        Codec::Manifest => TYPE_MANIFEST,
+    }
+}
+
 /// Bytes a record takes in the file, padding included.
 pub(crate) const fn footprint(stored_len: usize) -> usize {
     (HEADER_LEN + stored_len).next_multiple_of(ALIGNMENT)
@@ -55,7 +63,7 @@ pub(crate) fn write(
     put(&mut header, STORED_LEN, &address.stored_len.to_le_bytes());
     put(&mut header, LOGICAL_LEN, &address.logical_len.to_le_bytes());
     put(&mut header, CHAR_LEN, &address.char_len.to_le_bytes());
-    header[TYPE] = TYPE_VALUE;
+    header[TYPE] = type_of(address.codec);
     header[KIND] = address.kind.code();
     header[CODEC] = address.codec.code();
     put(&mut header, IDENTITY, &address.identity.0);
@@ -91,7 +99,7 @@ pub(crate) fn claimed_stored_len(
     let claims = header.starts_with(MAGIC)
         && u32_at(header, SEGMENT) == segment
         && u32_at(header, OFFSET) == offset
-        && stored_len <= MAX_VALUE_LEN;
+        && stored_len <= MAX_RECORD_LEN;
     claims.then_some(stored_len)
 }
 
@@ -178,12 +186,13 @@ pub(crate) fn fields(header: &[u8; HEADER_LEN]) -> Fields {
 /// What a reference to the record would say; `None` for a type, kind, codec or flag that this
 /// program does not know.
 pub(crate) fn address(header: &[u8; HEADER_LEN]) -> Option<Address> {
-    if header[TYPE] != TYPE_VALUE || header[FLAGS] & !FLAG_DIGEST != 0 {
+    let codec = Codec::from_code(header[CODEC])?;
+    if header[TYPE] != type_of(codec) || header[FLAGS] & !FLAG_DIGEST != 0 {
         return None;
     }
     Some(Address {
         kind: ValueKind::from_code(header[KIND])?,
-        codec: Codec::from_code(header[CODEC])?,
+        codec,
         segment: u32_at(header, SEGMENT),
         offset: u32_at(header, OFFSET),
         stored_len: u32_at(header, STORED_LEN),

@@ -57,15 +57,18 @@ impl Look {
 const SEAL_WRITTEN: Duration = Duration::from_millis(200);
 
 impl Inspector {
-    /// Looks at a segment file; one whose seal is being written is looked at again.
+    /// Looks at a segment file; one that is just being sealed or shortened is looked at again.
     pub(super) fn look(&self, segment: u32) -> io::Result<Look> {
         let began = Instant::now();
         loop {
             let file = self.open_segment(segment)?;
-            let look = self.look_at(&*file, segment)?;
-            let unsettled = look.state == SegmentState::Damaged && look.header.is_some();
+            let look = self.look_at(&*file, segment);
+            let unsettled = match &look {
+                Ok(look) => look.state == SegmentState::Damaged && look.header.is_some(),
+                Err(error) => error.kind() == io::ErrorKind::UnexpectedEof,
+            };
             if !unsettled || began.elapsed() >= self.settle.min(SEAL_WRITTEN) {
-                return Ok(look);
+                return look;
             }
             std::thread::sleep(LOOK_AGAIN);
         }
@@ -87,7 +90,11 @@ impl Inspector {
                 .push(format!("the file is {file_len} bytes long"));
             return Ok(look);
         }
-        match SegmentHeader::read(&block(file, 0)?, &self.store_id, segment) {
+        let header = match block(file, 0) {
+            Ok(header) => SegmentHeader::read(&header, &self.store_id, segment),
+            Err(error) => look.unreadable("header", error)?,
+        };
+        match header {
             Found::Valid(header) => look.header = Some(header),
             Found::UnknownVersion(version) => return Ok(look.newer(version)),
             Found::Absent => look.faults.push("the header is zero".to_owned()),
@@ -102,14 +109,20 @@ impl Inspector {
             return Ok(look);
         }
         let mut rest = vec![0u8; RECORDS_START as usize - BLOCK_LEN];
-        file.read_at(&mut rest, BLOCK_LEN as u64)?;
+        if file.read_at(&mut rest, BLOCK_LEN as u64).is_err() {
+            // Not zero, and the fault is noted already.
+            rest.fill(0xFF);
+        }
         look.header_whole = look.header.is_some() && all_zero(&rest);
         if !all_zero(&rest) {
             look.faults
                 .push("the bytes behind the header are not zero".to_owned());
         }
-        let trailer = block(file, segments::records_end(file_len))?;
-        match Seal::read(&trailer, &self.store_id, segment) {
+        let seal = match block(file, segments::records_end(file_len)) {
+            Ok(trailer) => Seal::read(&trailer, &self.store_id, segment),
+            Err(error) => look.unreadable("seal", error)?,
+        };
+        match seal {
             Found::Valid(seal) if fits(&seal, file_len) => look.seal = Some(seal),
             Found::UnknownVersion(version) => return Ok(look.newer(version)),
             Found::Valid(_) => look
@@ -141,6 +154,16 @@ fn fits(seal: &Seal, file_len: u64) -> bool {
 }
 
 impl Look {
+    /// A part that the disk cannot read is damaged; a file that was shortened meanwhile is not.
+    fn unreadable<T>(&mut self, what: &str, error: io::Error) -> io::Result<Found<T>> {
+        if error.kind() == io::ErrorKind::UnexpectedEof {
+            return Err(error);
+        }
+        self.faults
+            .push(format!("the {what} cannot be read: {error}"));
+        Ok(Found::Damaged)
+    }
+
     fn newer(mut self, version: u32) -> Look {
         self.state = SegmentState::UnknownVersion(version);
         self.faults = vec![format!(

@@ -127,7 +127,9 @@ impl Making<'_> {
         self.make_dir(folder.clone())?;
         let listing = self.inspector.list()?;
         self.report.foreign = listing.foreign;
-        for segment in listing.segments {
+        // The newest first: a value in pieces is written after its pieces, so whatever is copied finds
+        // them in a segment that is copied later.
+        for segment in listing.segments.into_iter().rev() {
             self.segment(segment)?;
         }
         sync_dir(&folder)?;

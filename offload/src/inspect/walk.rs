@@ -12,6 +12,7 @@ use crate::error::StoreError;
 use crate::format::bytes::{all_zero, array_at};
 use crate::format::record::{self, ALIGNMENT, HEADER_LEN};
 use crate::format::segment::{BLOCK_LEN, RECORDS_START};
+use crate::kind::Codec;
 use crate::recover::Window;
 use crate::store::segments;
 
@@ -147,7 +148,7 @@ impl Inspector {
         let mut walk = Walk {
             inspector: self,
             depth,
-            window: Window::new(&*file, end),
+            window: Window::over_damage(&*file, end),
             paced: 0,
             pace,
             report: &mut report,
@@ -200,6 +201,7 @@ enum Padding {
 }
 
 const BLOCK: u64 = 4096;
+const UNREADABLE: &str = "the disk cannot read it";
 /// Gaps that are looked at again; a segment with more is not being written, but broken.
 const MAX_UNSETTLED: usize = 1024;
 /// Parts into which one gap is split, by what looks like the start of a record.
@@ -340,7 +342,8 @@ impl Walk<'_> {
         let payload = self.window.slice(at + HEADER_LEN as u64, stored_len)?;
         let verifies = payload.len() == stored_len
             && record::verifies(&self.inspector.store_id, &header, payload);
-        if !verifies {
+        let record_end = at + (HEADER_LEN + stored_len) as u64;
+        if !verifies || self.window.is_unreadable(at, record_end) {
             return Ok(Judged::Nothing);
         }
         let chunk = Chunk::new(segment, offset, &header);
@@ -390,7 +393,10 @@ impl Walk<'_> {
         let end = u64::from(chunk.offset()) + chunk.footprint();
         report.tail = report.tail.max(end);
         report.stored_bytes += u64::from(chunk.stored_len());
-        report.logical_bytes += u64::from(chunk.logical_len());
+        // The bytes of a value in pieces are counted with its pieces.
+        if chunk.codec() != Some(Codec::Manifest) {
+            report.logical_bytes += u64::from(chunk.logical_len());
+        }
         match judged {
             Judged::Nothing => {}
             Judged::Record(chunk, padding) => {
@@ -476,6 +482,9 @@ impl Walk<'_> {
             return Ok("the segment ends in it".to_owned());
         }
         let header: [u8; HEADER_LEN] = array_at(header, 0);
+        if self.window.is_unreadable(at, at + HEADER_LEN as u64) {
+            return Ok(UNREADABLE.to_owned());
+        }
         if all_zero(&header) {
             return Ok("only zero bytes where a record should be".to_owned());
         }
@@ -491,9 +500,16 @@ impl Walk<'_> {
         if payload.len() < stored_len {
             return Ok("the segment ends in its payload".to_owned());
         }
+        let payload = payload.to_vec();
+        if self
+            .window
+            .is_unreadable(at, at + (HEADER_LEN + stored_len) as u64)
+        {
+            return Ok(UNREADABLE.to_owned());
+        }
         let store_id = &self.inspector.store_id;
         let chunk = Chunk::new(segment, offset, &header);
-        Ok(match chunk.check_crc(store_id, &header, payload) {
+        Ok(match chunk.check_crc(store_id, &header, &payload) {
             Err(seen) => seen,
             // It came to verify since: a write that took longer than writes may take.
             Ok(()) => "it did not verify for a while".to_owned(),
@@ -504,7 +520,7 @@ impl Walk<'_> {
     fn check_unused(&mut self, tail: u64, file_len: u64) -> io::Result<()> {
         let file = self.inspector.open_segment(self.report.segment)?;
         let end = segments::records_end(file_len.max(BLOCK_LEN as u64));
-        let mut window = Window::new(&*file, end);
+        let mut window = Window::over_damage(&*file, end);
         let mut at = tail;
         while at < end {
             let len = (end - at).min(BLOCK * 16);

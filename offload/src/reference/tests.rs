@@ -130,7 +130,7 @@ fn unknown_fields_are_ordinary_data() {
         (9, 7),
         (9, 0x0D),
         (9, 0x85),
-        (9, 0x25),
+        (9, 0x35),
     ] {
         let mut forged = good;
         forged[at] = byte;

@@ -1,6 +1,6 @@
 //! A batch's memory.
 
-use crate::MAX_VALUE_LEN;
+use crate::MAX_RECORD_LEN;
 use crate::format::record;
 
 /// Fixed memory that is filled from its start and used again; it never grows.
@@ -11,7 +11,7 @@ pub(crate) struct Buffer {
 
 /// Bytes of one buffer, at most. Large enough for the longest record.
 pub(crate) const BUFFER_LEN: usize = 2 << 20;
-const _: () = assert!(BUFFER_LEN >= record::footprint(MAX_VALUE_LEN));
+const _: () = assert!(BUFFER_LEN >= record::footprint(MAX_RECORD_LEN));
 
 /// Bytes of one buffer of a store with segments of this length: no more than a segment is needed.
 pub(crate) fn buffer_len(segment_len_bytes: u64) -> usize {

@@ -22,7 +22,7 @@ use super::buffer::Buffer;
 use super::segments::OpenSegment;
 use super::tickets::{Fate, Tickets};
 use super::{StoreState, Ticket};
-use crate::MAX_VALUE_LEN;
+use crate::MAX_RECORD_LEN;
 use crate::error::{Kind, StoreError};
 use crate::format::record;
 use crate::reference::Address;
@@ -414,7 +414,7 @@ impl Pipeline {
     pub(crate) fn has_room(&self) -> Result<(), StoreError> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        let most = record::footprint(MAX_VALUE_LEN);
+        let most = record::footprint(MAX_RECORD_LEN);
         self.refusal(state)?;
         if state.pending_bytes + most > self.limits.max_pending_bytes {
             return Err(StoreError::new(Kind::Retry, "too many bytes are pending"));
@@ -502,7 +502,7 @@ impl Pipeline {
             // With room in the target a full disk is no hindrance yet.
             (None, Some((error, _))) => {
                 let room = state.target.as_ref().map_or(0, OpenSegment::room);
-                (room < record::footprint(MAX_VALUE_LEN) as u64).then_some(error)
+                (room < record::footprint(MAX_RECORD_LEN) as u64).then_some(error)
             }
             (None, None) => None,
         };

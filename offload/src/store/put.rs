@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use sha2::{Digest, Sha256};
 
 use super::tickets::Fate;
-use super::{Put, Shared, segments};
-use crate::MAX_VALUE_LEN;
+use super::{Put, Shared, Ticket, segments};
 use crate::error::{Kind, StoreError};
+use crate::format::manifest;
 use crate::format::record::{self, HEADER_LEN};
 use crate::format::segment::RECORDS_START;
 use crate::hint::Entry;
@@ -15,6 +15,7 @@ use crate::key::Identity;
 use crate::kind::{Codec, ValueKind};
 use crate::reference::{Address, Reference};
 use crate::stats::add;
+use crate::{MAX_RECORD_LEN, MAX_VALUE_LEN};
 
 impl Shared {
     pub(super) fn put(
@@ -29,18 +30,58 @@ impl Shared {
             Some(put) => {
                 add(&self.counters.dedup_hits, 1);
                 add(&self.counters.dedup_bytes, u64::from(logical_len));
-                put
+                Ok(put)
             }
-            None => self
-                .append(kind, identity, char_len, value)
-                .inspect_err(|_| add(&self.counters.puts_refused, 1))?,
-        };
+            None if value.len() > MAX_RECORD_LEN => {
+                self.put_in_pieces(kind, identity, char_len, value)
+            }
+            None => self.append_value(kind, identity, char_len, value),
+        }
+        .inspect_err(|_| add(&self.counters.puts_refused, 1))?;
         add(&self.counters.values_put, 1);
         add(&self.counters.logical_bytes, u64::from(logical_len));
         Ok(put)
     }
 
-    fn append(
+    /// The pieces are values of kind bytea of their own, shared with other values where they are
+    /// equal. When one is refused, those before it stay without a manifest that names them.
+    fn put_in_pieces(
+        &self,
+        kind: ValueKind,
+        identity: Identity,
+        char_len: u32,
+        value: &[u8],
+    ) -> Result<Put, StoreError> {
+        let mut payload = Vec::with_capacity(manifest::payload_len(value.len()));
+        let mut ticket = Ticket::default();
+        for piece in manifest::pieces(value) {
+            let len = checked_len(0, piece)?;
+            let identity = self.key.identity(piece);
+            let put = match self.stored_already(ValueKind::Bytea, identity, len, len) {
+                Some(put) => put,
+                None => self.append_value(ValueKind::Bytea, identity, len, piece)?,
+            };
+            ticket = ticket.max(put.ticket);
+            manifest::push(&mut payload, &put.reference);
+        }
+        let address = Address {
+            kind,
+            codec: Codec::Manifest,
+            segment: 0,
+            offset: 0,
+            stored_len: checked_len(0, &payload)?,
+            logical_len: checked_len(char_len, value)?,
+            char_len,
+            identity,
+        };
+        let put = self.append(address, None, &payload)?;
+        Ok(Put {
+            ticket: ticket.max(put.ticket),
+            ..put
+        })
+    }
+
+    fn append_value(
         &self,
         kind: ValueKind,
         identity: Identity,
@@ -54,6 +95,33 @@ impl Shared {
         };
         let digest: Option<[u8; 32]> = (self.options.server_digest && codec == Codec::Raw)
             .then(|| Sha256::digest(payload).into());
+        let address = Address {
+            kind,
+            codec,
+            segment: 0,
+            offset: 0,
+            stored_len: checked_len(0, payload)?,
+            logical_len: checked_len(char_len, value)?,
+            char_len,
+            identity,
+        };
+        let put = self.append(address, digest.as_ref(), payload)?;
+        if codec == Codec::Lz4 {
+            let counters = &self.counters;
+            add(&counters.values_compressed, 1);
+            add(&counters.compression_in_bytes, value.len() as u64);
+            add(&counters.compression_out_bytes, payload.len() as u64);
+        }
+        Ok(put)
+    }
+
+    /// Appends the record of `address`, whose place is still open.
+    fn append(
+        &self,
+        mut address: Address,
+        digest: Option<&[u8; 32]>,
+        payload: &[u8],
+    ) -> Result<Put, StoreError> {
         let footprint = record::footprint(payload.len());
         let longest =
             segments::records_end(self.options.segment_len_bytes) - u64::from(RECORDS_START);
@@ -63,21 +131,10 @@ impl Shared {
                 format_args!("a record of {footprint} bytes does not fit a segment"),
             ));
         }
-        // The lengths are at most MAX_VALUE_LEN, which `checked_len` has seen to.
-        let mut address = Address {
-            kind,
-            codec,
-            segment: 0,
-            offset: 0,
-            stored_len: payload.len() as u32,
-            logical_len: value.len() as u32,
-            char_len,
-            identity,
-        };
         let place = self.pipeline.append(footprint, |out, place| {
             address.segment = place.segment;
             address.offset = place.offset;
-            record::write(out, &self.store_id, &address, digest.as_ref(), payload);
+            record::write(out, &self.store_id, &address, digest, payload);
         })?;
         let entry = Entry {
             reference: Reference::seal(&self.key, address),
@@ -85,12 +142,6 @@ impl Shared {
         };
         self.hint.lock().insert(entry);
         add(&self.counters.stored_bytes, payload.len() as u64);
-        if codec == Codec::Lz4 {
-            let counters = &self.counters;
-            add(&counters.values_compressed, 1);
-            add(&counters.compression_in_bytes, value.len() as u64);
-            add(&counters.compression_out_bytes, payload.len() as u64);
-        }
         Ok(Put {
             reference: entry.reference,
             ticket: place.ticket,
@@ -155,7 +206,7 @@ fn checked_len(char_len: u32, value: &[u8]) -> Result<u32, StoreError> {
         .ok_or_else(|| {
             StoreError::new(
                 Kind::BadRequest,
-                format_args!("value of {} bytes is too long for one record", value.len()),
+                format_args!("a value of {} bytes is too long", value.len()),
             )
         })?;
     if char_len > len {

@@ -13,6 +13,7 @@ use crate::format::record::{self, HEADER_LEN};
 use crate::format::segment::{
     BLOCK_LEN, FILE_LEN_UNIT, MAX_FILE_LEN, MIN_FILE_LEN, RECORDS_START, Seal, SegmentHeader,
 };
+use crate::recover::Window;
 use crate::store::segments::{self, FOLDER};
 
 const COPY_LEN: u64 = 1 << 20;
@@ -71,14 +72,14 @@ impl Repair {
     /// Writes bytes of a segment aside before they are overwritten or cut off, unless they are zero.
     fn keep(&self, segment: u32, file: &dyn DiskFile, start: u64, stop: u64) -> io::Result<()> {
         let mut kept: Option<Arc<dyn DiskFile>> = None;
+        let mut window = Window::over_damage(file, stop);
         let mut at = start;
         while at < stop {
-            let mut bytes = vec![0u8; (stop - at).min(COPY_LEN) as usize];
-            let read = file.read_at(&mut bytes, at)?;
-            if read == 0 {
+            let bytes = window.slice(at, (stop - at).min(COPY_LEN) as usize)?;
+            if bytes.is_empty() {
                 break;
             }
-            if kept.is_none() && !all_zero(&bytes[..read]) {
+            if kept.is_none() && !all_zero(bytes) {
                 self.make_quarantine()?;
                 let name = format!("{segment:08x}.seg.at-{start}");
                 kept = Some(new_name(&name, |to| {
@@ -86,9 +87,9 @@ impl Repair {
                 })?);
             }
             if let Some(kept) = &kept {
-                kept.write_at(&bytes[..read], at - start)?;
+                kept.write_at(bytes, at - start)?;
             }
-            at += read as u64;
+            at += bytes.len() as u64;
         }
         if let Some(kept) = kept {
             kept.sync_all()?;
@@ -187,7 +188,10 @@ impl Repair {
             return Ok(());
         };
         let mut block = [0u8; BLOCK_LEN];
-        file.read_at(&mut block, old_seal)?;
+        if file.read_at(&mut block, old_seal).is_err() {
+            // What the disk cannot read is no seal.
+            return Ok(());
+        }
         let store_id = &self.inspector.store_id;
         let is_seal = !matches!(
             Seal::read(&block, store_id, segment),
