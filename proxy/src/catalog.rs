@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use parking_lot::{Mutex, RwLock};
 use toastrack_migrations::{ColumnKind, InstallState};
 use toastrack_offload::ValueKind;
@@ -180,7 +182,7 @@ impl Database {
             return Ok(());
         }
         let parts = self
-            .with_control(&mut control, Snapshot::read_parts)
+            .with_control(&mut control, |client| Snapshot::read_parts(client).boxed())
             .await?;
         // Plans are cached by table set: one that says the same stays.
         if self.current.read().parts != parts {
@@ -221,13 +223,22 @@ impl Database {
         Ok(current)
     }
 
+    /// Reads something else over the control connection.
+    pub(crate) async fn read_with_control<T>(
+        &self,
+        read: impl for<'c> Fn(&'c Client) -> BoxFuture<'c, Result<T, String>>,
+    ) -> Result<T, CatalogError> {
+        let mut control = self.control.lock().await;
+        self.with_control(&mut control, read).await
+    }
+
     /// Runs a read over the control connection, connecting first where there is none. A failed
     /// connection is opened once more, since servers restart.
-    async fn with_control(
+    async fn with_control<T>(
         &self,
         control: &mut Option<Client>,
-        read: impl AsyncFn(&Client) -> Result<Parts, String>,
-    ) -> Result<Parts, CatalogError> {
+        read: impl for<'c> Fn(&'c Client) -> BoxFuture<'c, Result<T, String>>,
+    ) -> Result<T, CatalogError> {
         let mut last = String::new();
         for _ in 0..2 {
             if control.as_ref().is_none_or(Client::is_closed) {
@@ -247,7 +258,7 @@ impl Database {
                 continue;
             };
             match timeout(CONTROL_TIMEOUT, read(client)).await {
-                Ok(Ok(parts)) => return Ok(parts),
+                Ok(Ok(read)) => return Ok(read),
                 Ok(Err(error)) => last = error,
                 Err(_) => last = "timed out".to_owned(),
             }
@@ -478,7 +489,7 @@ pub(crate) fn value_kind(kind: Kind) -> ValueKind {
 }
 
 /// A type modifier of varchar is the length and the 4 bytes of a header.
-fn max_chars(kind: ValueKind, type_modifier: i32) -> Option<u32> {
+pub(crate) fn max_chars(kind: ValueKind, type_modifier: i32) -> Option<u32> {
     let length = type_modifier
         .checked_sub(4)
         .and_then(|length| u32::try_from(length).ok());

@@ -12,6 +12,7 @@
 //! - `catalog` knows, for each database, the `toastrack.*` types and the columns that use them.
 
 mod catalog;
+mod copy_locks;
 mod detoast;
 mod intercept;
 mod listener;

@@ -51,7 +51,7 @@ impl OffloadedParams {
 }
 
 /// The reference in the format that the parameter came in.
-fn spelled(put: &Put, binary: bool) -> Vec<u8> {
+pub(super) fn spelled(put: &Put, binary: bool) -> Vec<u8> {
     let spelling = put.reference.spelling();
     match (put.reference.kind(), binary) {
         (ValueKind::Jsonb, true) => [&[1], &*spelling].concat(),

@@ -2,6 +2,8 @@
 
 mod bind;
 mod copy;
+mod copy_in;
+mod copy_lines;
 mod ddl;
 mod fields;
 mod prepare;
@@ -10,6 +12,7 @@ mod row;
 
 pub(crate) use bind::offload_params;
 pub(crate) use copy::{CopyReader, CopyRows};
+pub(crate) use copy_in::{CopyInRows, CopyTarget, Passed};
 pub(crate) use ddl::begins_with_ddl;
 pub(crate) use prepare::Sink;
 pub(crate) use query::{OffloadedQuery, offload_literals};

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use toastrack_sql::CopyOut;
 use toastrack_value::encoding::ClientEncoding;
 use toastrack_wire::backend::{
-    CommandComplete, DataRow, ErrorBuilder, ErrorFields, ParameterStatus, encode_ready_for_query,
+    CommandComplete, DataRow, ErrorBuilder, ParameterStatus, encode_ready_for_query,
     ready_for_query_status,
 };
 use toastrack_wire::frame::HEADER_LEN;
@@ -24,14 +24,14 @@ use toastrack_wire::{Direction, Header, backend_header, encode_frame, tag::backe
 use super::inbox::Inbox;
 use super::ledger::{Entry, SimpleQuery};
 use super::statements::Shape;
-use super::{Session, describe, sasl};
-use crate::intercept::{CopyReader, CopyRows, Fetched, Resolution, RowError, Rows};
+use super::{Session, describe, errors, sasl};
+use crate::intercept::{CopyReader, CopyRows, CopyTarget, Fetched, Resolution, RowError, Rows};
 use crate::metrics::add;
 use crate::server::{Reader, Writer};
 
 /// See the module.
 pub(super) struct Backend<'s> {
-    session: &'s Session,
+    pub(super) session: &'s Session,
     server: Reader<'s>,
     client: Writer<'s>,
     inbox: Inbox,
@@ -48,6 +48,10 @@ pub(super) struct Backend<'s> {
     /// No transaction was open at the last ReadyForQuery.
     between_transactions: bool,
     fetched: Fetched,
+    /// The COPY ... FROM STDIN under way whose rows are looked into.
+    pub(super) copy_in: Option<Arc<CopyTarget>>,
+    /// The error of a question of our own that has made the client's transaction a failed one.
+    pub(super) failed_question: Option<Bytes>,
 }
 
 /// Where the shape of the next DataRow comes from.
@@ -84,6 +88,8 @@ impl<'s> Backend<'s> {
             ddl_seen: false,
             between_transactions: false,
             fetched: Fetched::new(),
+            copy_in: None,
+            failed_question: None,
         }
     }
 
@@ -123,6 +129,9 @@ impl<'s> Backend<'s> {
 
     /// Handles one message; false ends the session.
     async fn on_message(&mut self, tag: u8, frame: Bytes) -> io::Result<bool> {
+        if self.on_answer(tag, &frame) {
+            return Ok(true);
+        }
         match tag {
             tag::DATA_ROW => self.on_data_row(frame).await?,
             tag::ROW_DESCRIPTION => return self.on_row_description(frame).await,
@@ -131,8 +140,14 @@ impl<'s> Backend<'s> {
             tag::PARSE_COMPLETE | tag::BIND_COMPLETE | tag::CLOSE_COMPLETE => {
                 let mut ledger = self.session.ledger.lock();
                 ledger.front_of_reply();
-                if let Some(Entry::Parse { statement, .. }) = ledger.pop() {
-                    statement.confirmed.store(true, Ordering::Relaxed);
+                match ledger.pop() {
+                    Some(Entry::Parse { statement, .. }) => {
+                        statement.confirmed.store(true, Ordering::Relaxed);
+                    }
+                    Some(Entry::Bind { portal, .. }) => {
+                        portal.confirmed.store(true, Ordering::Relaxed);
+                    }
+                    _ => {}
                 }
                 drop(ledger);
                 self.forward(&frame);
@@ -142,8 +157,11 @@ impl<'s> Backend<'s> {
                 self.execution_ended();
                 self.forward(&frame);
             }
-            tag::ERROR_RESPONSE => self.on_error(&frame),
-            tag::NOTICE_RESPONSE => self.forward_always(&frame),
+            tag::ERROR_RESPONSE => self.on_error(frame),
+            tag::NOTICE_RESPONSE => {
+                let frame = self.in_clients_lines(frame);
+                self.forward_always(&frame);
+            }
             tag::READY_FOR_QUERY => return self.on_ready(&frame).await,
             tag::AUTHENTICATION if !self.session.channel_binding => {
                 match sasl::without_channel_binding(&frame) {
@@ -156,10 +174,7 @@ impl<'s> Backend<'s> {
                 self.forward_always(&frame);
             }
             tag::NOTIFICATION_RESPONSE => self.forward_always(&frame),
-            tag::COPY_IN_RESPONSE => {
-                self.session.ledger.lock().copy_in_began();
-                self.forward(&frame);
-            }
+            tag::COPY_IN_RESPONSE => self.on_copy_in_response(&frame).await,
             tag::COPY_OUT_RESPONSE => return self.on_copy_out_response(frame).await,
             tag::COPY_DATA => self.on_copy_data(frame).await?,
             _ => self.forward(&frame),
@@ -339,6 +354,7 @@ impl<'s> Backend<'s> {
     fn execution_ended(&mut self) {
         self.rows = RowsOf::Portal;
         self.copy = None;
+        self.end_copy_in();
         self.fetched.clear();
         let mut ledger = self.session.ledger.lock();
         if matches!(ledger.front_of_reply(), Some(Entry::Execute(_))) {
@@ -346,9 +362,14 @@ impl<'s> Backend<'s> {
         }
     }
 
-    fn on_error(&mut self, frame: &Bytes) {
+    fn on_error(&mut self, frame: Bytes) {
+        if self.question_failed(&frame) {
+            return;
+        }
+        let frame = self.in_clients_lines(frame);
         self.rows = RowsOf::Portal;
         self.copy = None;
+        self.end_copy_in();
         let mut hidden = false;
         let edits = {
             let mut ledger = self.session.ledger.lock();
@@ -371,9 +392,14 @@ impl<'s> Backend<'s> {
         if hidden {
             return;
         }
-        match edits.and_then(|edits| with_original_position(frame, &edits)) {
+        if errors::is_consequence(&frame)
+            && let Some(cause) = self.failed_question.take()
+        {
+            return self.forward(&cause);
+        }
+        match edits.and_then(|edits| errors::with_original_position(&frame, &edits)) {
             Some(mapped) => self.forward(&mapped),
-            None => self.forward(frame),
+            None => self.forward(&frame),
         }
     }
 
@@ -381,14 +407,20 @@ impl<'s> Backend<'s> {
         let status = ready_for_query_status(&frame[HEADER_LEN..]).unwrap_or(b'I');
         self.rows = RowsOf::Portal;
         self.copy = None;
+        self.end_copy_in();
         self.between_transactions = status == b'I';
         let (entry, nothing_behind) = {
             let mut ledger = self.session.ledger.lock();
-            let entry = ledger.ready(status == b'I');
+            let entry = ledger.ready(status);
             (entry, ledger.is_idle())
         };
         match entry {
             Some(Entry::Startup) => return self.open_catalog(frame).await,
+            Some(Entry::OwnSync) => {
+                // Without an open transaction what failed has no consequence.
+                self.failed_question.take_if(|_| status != b'E');
+                return Ok(true);
+            }
             // The client is told what it would have been told had Postgres itself failed to read.
             Some(Entry::Query(SimpleQuery { hidden: true, .. })) => {
                 encode_ready_for_query(&mut self.outbox, status);
@@ -396,6 +428,7 @@ impl<'s> Backend<'s> {
             }
             _ => {}
         }
+        self.failed_question = None;
         let discarded_write = std::mem::take(&mut self.discarded_write);
         if std::mem::take(&mut self.discarding) && (status == b'T' || discarded_write) {
             if status == b'T' && nothing_behind {
@@ -566,7 +599,7 @@ impl<'s> Backend<'s> {
         self.session.settings.lock().client_encoding
     }
 
-    fn forward(&mut self, frame: &[u8]) {
+    pub(super) fn forward(&mut self, frame: &[u8]) {
         if !self.discarding {
             self.outbox.extend_from_slice(frame);
         }
@@ -677,30 +710,4 @@ fn changes_catalog(tag: &[u8]) -> bool {
     [&b"CREATE "[..], b"ALTER ", b"DROP ", b"IMPORT ", b"DO"]
         .iter()
         .any(|verb| tag.starts_with(verb))
-}
-
-/// The error with its position as it stands in the client's own text.
-fn with_original_position(frame: &Bytes, edits: &toastrack_sql::EditMap) -> Option<Vec<u8>> {
-    const POSITION: u8 = b'P';
-    let fields = ErrorFields::parse(&frame[HEADER_LEN..]).ok()?;
-    let position: usize = std::str::from_utf8(fields.get(POSITION)?)
-        .ok()?
-        .parse()
-        .ok()?;
-    let original = edits.original_position(position).to_string();
-    let mut body = Vec::with_capacity(frame.len());
-    for (code, value) in fields.iter() {
-        let value = if code == POSITION {
-            original.as_bytes()
-        } else {
-            value
-        };
-        body.push(code);
-        body.extend_from_slice(value);
-        body.push(0);
-    }
-    body.push(0);
-    let mut out = Vec::with_capacity(body.len() + HEADER_LEN);
-    encode_frame(&mut out, Direction::Backend, tag::ERROR_RESPONSE, &body).ok()?;
-    Some(out)
 }

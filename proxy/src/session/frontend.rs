@@ -7,6 +7,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use toastrack_sql::{EditMap, RowShape, StatementPlan, apply_edits};
@@ -23,18 +24,24 @@ use super::outbox::Outbox;
 use super::statements::{ParamSite, Statement};
 use super::{ABORT, Session};
 use crate::catalog::{Snapshot, value_kind};
-use crate::intercept::{OffloadedQuery, Sink, begins_with_ddl, offload_literals, offload_params};
+use crate::intercept::{
+    CopyInRows, OffloadedQuery, begins_with_ddl, offload_literals, offload_params,
+};
 use crate::metrics::{InlineReason, add};
 use crate::server::{Reader, Writer};
 
 /// See the module.
 pub(super) struct Frontend<'s> {
-    session: &'s Session,
+    pub(super) session: &'s Session,
     client: Reader<'s>,
     server: Writer<'s>,
-    inbox: Inbox,
-    outbox: Outbox,
+    pub(super) inbox: Inbox,
+    pub(super) outbox: Outbox,
     last_read: usize,
+    /// The rows of a copy that are looked into.
+    pub(super) copy: Option<CopyInRows>,
+    /// How many questions were asked before copies.
+    pub(super) questions: u64,
 }
 
 /// Longer messages are passed on piece by piece and not looked into.
@@ -54,6 +61,8 @@ impl<'s> Frontend<'s> {
             inbox: Inbox::new(received),
             outbox: Outbox::default(),
             last_read: 0,
+            copy: None,
+            questions: 0,
         }
     }
 
@@ -71,6 +80,7 @@ impl<'s> Frontend<'s> {
             match header {
                 Some(header) if self.inbox.bytes.len() >= header.len => {
                     let frame = self.inbox.take(header.len);
+                    self.before_other_message(header.tag);
                     if header.tag == tag::TERMINATE {
                         self.outbox.push(&frame);
                         return self.finish().await;
@@ -82,8 +92,14 @@ impl<'s> Frontend<'s> {
                 }
                 Some(header) if can_stream(header) => self.stream(header).await?,
                 _ => {
-                    self.flush().await?;
-                    if self.fill().await? == 0 {
+                    let read = match self.linger().await? {
+                        Some(read) => read,
+                        None => {
+                            self.flush().await?;
+                            self.fill().await?
+                        }
+                    };
+                    if read == 0 {
                         return self.finish().await;
                     }
                 }
@@ -103,6 +119,7 @@ impl<'s> Frontend<'s> {
             tag::PARSE => return self.on_parse(&body, frame),
             tag::BIND => return self.on_bind(&body, frame),
             tag::EXECUTE => self.before_execute(&body),
+            tag::COPY_DATA => return self.on_copy_data(&frame),
             tag::DESCRIBE => {
                 let mut ledger = self.session.ledger.lock();
                 match Describe::parse(&body) {
@@ -139,7 +156,7 @@ impl<'s> Frontend<'s> {
             tag::SYNC => self.session.ledger.lock().push(Entry::Sync),
             tag::FUNCTION_CALL => self.session.ledger.lock().push(Entry::FunctionCall),
             tag::COPY_DONE | tag::COPY_FAIL => self.session.ledger.lock().push(Entry::CopyEnd),
-            // Authentication answers, Flush and CopyData are not answered one by one.
+            // Authentication answers and Flush are not answered one by one.
             _ => {}
         }
         self.outbox.push(&frame);
@@ -157,6 +174,7 @@ impl<'s> Frontend<'s> {
         let mut entry = SimpleQuery::default();
         if let Ok(query) = Query::parse(body) {
             self.before_text(query.text);
+            entry.copies_in = self.ask_before_query(query.text);
             entry.copies = toastrack_sql::copies_out(query.text).into();
             if let Some(OffloadedQuery {
                 text,
@@ -185,7 +203,12 @@ impl<'s> Frontend<'s> {
             return None;
         }
         let text = std::str::from_utf8(text).ok()?;
-        offload_literals(&self.sink(), &self.session.context.analyzer, &catalog, text)
+        offload_literals(
+            &self.session.sink(),
+            &self.session.context.analyzer,
+            &catalog,
+            text,
+        )
     }
 
     fn on_parse(&mut self, body: &[u8], frame: Bytes) {
@@ -204,6 +227,10 @@ impl<'s> Frontend<'s> {
             .offloading()
             .filter(|catalog| catalog.tables.mentions(parse.query));
         if let (Some(catalog), Some(text)) = (catalog, text) {
+            statement.copy_in = match &mut toastrack_sql::copies_in(parse.query)[..] {
+                [copy] => copy.take().filter(|copy| copy.first),
+                _ => None,
+            };
             let plan = self
                 .session
                 .context
@@ -239,7 +266,7 @@ impl<'s> Frontend<'s> {
             .as_ref()
             .map_or(&[][..], |statement| &statement.sites);
         if !sites.is_empty() && self.session.offloading().is_some() {
-            let params = offload_params(&self.sink(), &bind, sites);
+            let params = offload_params(&self.session.sink(), &bind, sites);
             let start = self.outbox.bytes().len();
             if let Some(params) = params
                 && params.encode(&bind, self.outbox.bytes()).is_ok()
@@ -265,7 +292,9 @@ impl<'s> Frontend<'s> {
         {
             ledger.describe_portal(Arc::clone(&portal), true);
         }
-        ledger.push(Entry::Execute(portal));
+        drop(ledger);
+        self.ask_before_execute(&portal);
+        self.session.ledger.lock().push(Entry::Execute(portal));
     }
 
     /// DEALLOCATE and DISCARD give names a new meaning.
@@ -273,15 +302,6 @@ impl<'s> Frontend<'s> {
         let mut ledger = self.session.ledger.lock();
         if ledger.remembers_names() && toastrack_sql::changes_names(text) {
             ledger.forget_names();
-        }
-    }
-
-    fn sink(&self) -> Sink<'_> {
-        let context = &self.session.context;
-        Sink {
-            store: &context.store,
-            cache: &context.cache,
-            metrics: &context.metrics,
         }
     }
 
@@ -295,6 +315,13 @@ impl<'s> Frontend<'s> {
 
     /// Passes a long message on as it arrives.
     async fn stream(&mut self, header: Header) -> io::Result<()> {
+        self.before_other_message(header.tag);
+        if header.tag == tag::COPY_DATA {
+            if self.is_copying() {
+                return self.stream_copy(header).await;
+            }
+            self.session.rows_passed.store(true, Ordering::Relaxed);
+        }
         while !self.note_stream(header.tag) {
             // The names stand within the first bytes; more must come before they can be read.
             if self.inbox.bytes.len() >= LONGEST_NAMES {
@@ -355,6 +382,7 @@ impl<'s> Frontend<'s> {
 
     /// Passes on whatever comes, for the server to judge.
     async fn pass_all(&mut self) -> io::Result<()> {
+        self.break_copy_off();
         loop {
             let all = self.inbox.bytes.len();
             let piece = self.inbox.take(all);
@@ -367,7 +395,7 @@ impl<'s> Frontend<'s> {
     }
 
     /// Waits for more from the client, or for a wish to abort; 0 at the end.
-    async fn fill(&mut self) -> io::Result<usize> {
+    pub(super) async fn fill(&mut self) -> io::Result<usize> {
         tokio::select! {
             read = read(self.session, &mut self.client, &mut self.inbox, &mut self.last_read) => read,
             () = self.session.abort_wanted.notified() => {
@@ -379,7 +407,7 @@ impl<'s> Frontend<'s> {
     }
 
     /// Waits for more of a message whose start has been sent: nothing may come between.
-    async fn fill_amid_message(&mut self) -> io::Result<()> {
+    pub(super) async fn fill_amid_message(&mut self) -> io::Result<()> {
         match read(
             self.session,
             &mut self.client,
@@ -393,7 +421,7 @@ impl<'s> Frontend<'s> {
         }
     }
 
-    async fn flush(&mut self) -> io::Result<()> {
+    pub(super) async fn flush(&mut self) -> io::Result<()> {
         let context = &self.session.context;
         self.outbox
             .flush(&mut self.server, &context.store, &context.metrics)

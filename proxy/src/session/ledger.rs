@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use toastrack_sql::EditMap;
 
+use super::asked::Asked;
 use super::statements::{Portal, Statement};
 
 type Name = Box<[u8]>;
@@ -51,6 +52,10 @@ pub(crate) enum Entry {
     /// A message that the server is going to refuse.
     Malformed,
     Sync,
+    /// The proxy's own question before a copy: its replies are swallowed.
+    Ask(Arc<Asked>),
+    /// Sync behind questions that the client's next message is no part of.
+    OwnSync,
     /// CopyDone or CopyFail: not answered, but it ends what a CopyInResponse began.
     CopyEnd,
 }
@@ -60,7 +65,7 @@ impl Entry {
     fn is_boundary(&self) -> bool {
         matches!(
             self,
-            Entry::Startup | Entry::Query(_) | Entry::FunctionCall | Entry::Sync
+            Entry::Startup | Entry::Query(_) | Entry::FunctionCall | Entry::Sync | Entry::OwnSync
         )
     }
 }
@@ -73,6 +78,10 @@ pub(crate) struct SimpleQuery {
     pub(crate) restored: Arc<AtomicBool>,
     /// The COPY ... TO STDOUT statements of the text, in order.
     pub(crate) copies: VecDeque<toastrack_sql::CopyOut>,
+    /// What was asked for each COPY ... FROM STDIN of the text, in order.
+    pub(crate) copies_in: VecDeque<Option<Arc<Asked>>>,
+    /// How many of them have begun.
+    pub(crate) copies_begun: usize,
     /// The proxy's own query that aborts the transaction: its replies are swallowed.
     pub(crate) hidden: bool,
 }
@@ -94,6 +103,8 @@ pub(crate) struct Ledger {
     segment: u64,
     /// The client has begun a batch that it has not ended with Sync.
     amid_batch: bool,
+    /// The last ReadyForQuery told of a transaction that has failed.
+    in_failed_transaction: bool,
 }
 
 impl Ledger {
@@ -110,7 +121,9 @@ impl Ledger {
     /// Notes a message that is about to be sent (L1). Entries that the server is going to skip are
     /// dropped and taken back at once.
     pub(crate) fn push(&mut self, entry: Entry) {
-        self.amid_batch = !entry.is_boundary();
+        // The end of a copy ends no batch, but a simple query is none.
+        let of_query = matches!(entry, Entry::CopyEnd) && self.last_is_query();
+        self.amid_batch = !entry.is_boundary() && !of_query;
         if entry.is_boundary() {
             self.segment += 1;
         }
@@ -125,6 +138,13 @@ impl Ledger {
             self.boundaries += 1;
         }
         self.entries.push_back(entry);
+    }
+
+    /// Whether what was sent last, ends of copies left aside, is a simple query that is under way.
+    fn last_is_query(&self) -> bool {
+        let mut newest = self.entries.iter().rev();
+        let last = newest.find(|entry| !matches!(entry, Entry::CopyEnd));
+        matches!(last, Some(Entry::Query(_)))
     }
 
     /// The entry that the next reply belongs to.
@@ -161,10 +181,73 @@ impl Ledger {
         self.is_idle() && !self.amid_batch
     }
 
+    /// Whether a question that is sent now, with a Sync of its own, comes between nothing.
+    pub(crate) fn may_ask_at_rest(&mut self) -> bool {
+        self.may_end() && !self.skipping && !self.in_failed_transaction
+    }
+
+    /// Whether a question that is sent now, in the batch at hand, meets a session that takes it: what is
+    /// under way are no copies, nor what may be one.
+    pub(crate) fn may_ask_in_batch(&self) -> bool {
+        let is_harmless = |entry: &Entry| match entry {
+            Entry::Parse { .. }
+            | Entry::Bind { .. }
+            | Entry::DescribeStatement(_)
+            | Entry::DescribePortal { .. }
+            | Entry::CloseStatement { .. }
+            | Entry::ClosePortal { .. } => true,
+            Entry::Execute(portal) => {
+                let statement = portal.statement.as_ref();
+                statement.is_some_and(|statement| statement.fixed_shape)
+            }
+            _ => false,
+        };
+        !self.skipping
+            && !self.copy_in
+            && !self.in_failed_transaction
+            && self.entries.iter().all(is_harmless)
+    }
+
+    /// Whether a question has not been answered yet.
+    pub(crate) fn is_asking(&self) -> bool {
+        let is_question = |entry: &Entry| matches!(entry, Entry::Ask(_));
+        self.entries.iter().any(is_question)
+    }
+
+    /// The question that the copy which has just begun was preceded by, if the copy is certainly the one
+    /// that was asked about, and the client has sent nothing behind it, so that what it sends from now on
+    /// are the rows of this copy.
+    pub(crate) fn asked_before_copy(&mut self) -> Option<Arc<Asked>> {
+        let behind = self.entries.len().saturating_sub(1);
+        let in_order = self.copy_in && behind == 0;
+        match self.front()? {
+            Entry::Query(query) => {
+                let begun_before = query.copies_begun.checked_sub(1)?;
+                let asked = query.copies_in.get(begun_before).cloned().flatten();
+                let ends = self.entries.iter().skip(1);
+                let only_ends = ends
+                    .into_iter()
+                    .all(|entry| matches!(entry, Entry::CopyEnd));
+                asked.filter(|_| only_ends && behind == begun_before)
+            }
+            Entry::Execute(portal) => {
+                let statement = portal.statement.as_ref()?;
+                let certain = statement.is_confirmed() && portal.is_confirmed();
+                portal.asked().filter(|_| certain && in_order)
+            }
+            _ => None,
+        }
+    }
+
     /// The server said CopyInResponse: Syncs up to the end of the copy are not answered.
     pub(crate) fn copy_in_began(&mut self) {
-        if !matches!(self.front(), Some(Entry::Execute(_))) {
-            return;
+        match self.front() {
+            Some(Entry::Execute(_)) => {}
+            Some(Entry::Query(query)) => {
+                query.copies_begun += 1;
+                return;
+            }
+            _ => return,
         }
         let behind = self.entries.iter().skip(1);
         let swallowed = behind
@@ -178,7 +261,7 @@ impl Ledger {
     /// The server said ErrorResponse. In an extended query it now skips to the next Sync (L2).
     pub(crate) fn failed(&mut self) {
         match self.front() {
-            Some(Entry::Query(_) | Entry::FunctionCall | Entry::Startup | Entry::Sync) => return,
+            Some(front) if front.is_boundary() => return,
             // An error outside of any request is a FATAL one: the connection ends.
             None => return,
             Some(_) => {}
@@ -187,7 +270,7 @@ impl Ledger {
         let end = self
             .entries
             .iter()
-            .position(|entry| matches!(entry, Entry::Sync));
+            .position(|entry| matches!(entry, Entry::Sync | Entry::OwnSync));
         self.skipping = end.is_none();
         let skipped: Vec<Entry> = self
             .entries
@@ -198,17 +281,18 @@ impl Ledger {
         }
     }
 
-    /// The server said ReadyForQuery; `idle` when no transaction is open, which ends all portals
-    /// that were bound before.
-    pub(crate) fn ready(&mut self, idle: bool) -> Option<Entry> {
+    /// The server said ReadyForQuery with this status; when no transaction is open, all portals that
+    /// were bound before have ended.
+    pub(crate) fn ready(&mut self, status: u8) -> Option<Entry> {
         self.skipping = false;
+        self.in_failed_transaction = status == b'E';
         // Otherwise it answers a Sync that was taken for swallowed.
         let expected = self.front().is_some_and(|front| front.is_boundary());
         let entry = if expected { self.pop() } else { None };
         if expected {
             self.boundaries_answered += 1;
         }
-        if idle && !self.portals.is_empty() {
+        if status == b'I' && !self.portals.is_empty() {
             let answered = self.boundaries_answered;
             self.portals
                 .retain(|_, portal| portal.bound_after >= answered);
@@ -352,6 +436,8 @@ impl Ledger {
             | Entry::FunctionCall
             | Entry::Malformed
             | Entry::Sync
+            | Entry::Ask(_)
+            | Entry::OwnSync
             | Entry::CopyEnd => {}
         }
     }

@@ -7,7 +7,7 @@ use super::statements::{Columns, Statement};
 
 fn ready() -> Ledger {
     let mut ledger = Ledger::new();
-    assert!(matches!(ledger.ready(true), Some(Entry::Startup)));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Startup)));
     ledger
 }
 
@@ -41,7 +41,7 @@ fn replies_match_what_was_sent() {
     ledger.pop();
     assert!(matches!(ledger.front_of_reply(), Some(Entry::Execute(_))));
     ledger.pop();
-    assert!(matches!(ledger.ready(true), Some(Entry::Sync)));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Sync)));
     assert!(ledger.is_idle());
 }
 
@@ -53,7 +53,7 @@ fn an_error_takes_back_what_was_skipped() {
     ledger.parse(b"s", fixed_statement());
     ledger.push(Entry::Sync);
     ledger.pop();
-    ledger.ready(true);
+    ledger.ready(b'I');
     let first = ledger.statement(b"s").expect("parsed");
 
     // Refused: the name exists. What follows is skipped, a Close too.
@@ -62,7 +62,7 @@ fn an_error_takes_back_what_was_skipped() {
     ledger.parse(b"other", fixed_statement());
     ledger.push(Entry::Sync);
     ledger.failed();
-    assert!(matches!(ledger.ready(true), Some(Entry::Sync)));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Sync)));
     assert!(ledger.is_idle());
     assert!(Arc::ptr_eq(
         &first,
@@ -83,7 +83,7 @@ fn messages_until_sync_are_skipped() {
     assert!(ledger.is_idle());
     assert!(ledger.statement(b"s").is_none());
     ledger.push(Entry::Sync);
-    assert!(matches!(ledger.ready(true), Some(Entry::Sync)));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Sync)));
     ledger.parse(b"s", fixed_statement());
     assert!(ledger.statement(b"s").is_some());
 }
@@ -104,7 +104,7 @@ fn a_copy_swallows_the_sync_before_its_end() {
     ledger.push(Entry::Sync);
     assert!(matches!(ledger.front_of_reply(), Some(Entry::Execute(_))));
     ledger.pop();
-    assert!(matches!(ledger.ready(true), Some(Entry::Sync)));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Sync)));
     assert!(ledger.is_idle());
 }
 
@@ -118,7 +118,7 @@ fn a_pipelined_copy_swallows_the_sync_too() {
     ledger.push(Entry::Sync);
     ledger.copy_in_began();
     ledger.pop();
-    assert!(matches!(ledger.ready(true), Some(Entry::Sync)));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Sync)));
     assert!(ledger.is_idle());
 }
 
@@ -133,17 +133,17 @@ fn a_failed_copy_leaves_the_ledger_in_step() {
         ledger.copy_in_began();
         ledger.failed();
         if syncs_answered == 2 {
-            assert!(ledger.ready(true).is_none());
+            assert!(ledger.ready(b'I').is_none());
         }
         ledger.push(Entry::CopyEnd);
         ledger.push(Entry::Sync);
         assert!(
-            matches!(ledger.ready(true), Some(Entry::Sync)),
+            matches!(ledger.ready(b'I'), Some(Entry::Sync)),
             "{syncs_answered}"
         );
         ledger.push(Entry::Query(SimpleQuery::default()));
         assert!(matches!(ledger.front_of_reply(), Some(Entry::Query(_))));
-        assert!(matches!(ledger.ready(true), Some(Entry::Query(_))));
+        assert!(matches!(ledger.ready(b'I'), Some(Entry::Query(_))));
         assert!(ledger.is_idle());
     }
 }
@@ -155,13 +155,13 @@ fn errors_of_a_query_and_at_sync_skip_nothing() {
     ledger.push(Entry::Query(SimpleQuery::default()));
     ledger.push(Entry::Query(SimpleQuery::default()));
     ledger.failed();
-    assert!(matches!(ledger.ready(true), Some(Entry::Query(_))));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Query(_))));
     assert!(matches!(ledger.front(), Some(Entry::Query(_))));
-    assert!(matches!(ledger.ready(true), Some(Entry::Query(_))));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Query(_))));
 
     ledger.push(Entry::Sync);
     ledger.failed();
-    assert!(matches!(ledger.ready(true), Some(Entry::Sync)));
+    assert!(matches!(ledger.ready(b'I'), Some(Entry::Sync)));
 }
 
 /// A portal ends with its transaction, and not before; one bound behind the Sync lives on.
@@ -176,7 +176,7 @@ fn portals_end_with_the_transaction() {
     let new = ledger.portal(b"new");
     ledger.pop();
     ledger.pop();
-    ledger.ready(true);
+    ledger.ready(b'I');
     assert!(!Arc::ptr_eq(&old, &ledger.portal(b"old")));
     assert!(Arc::ptr_eq(&new, &ledger.portal(b"new")));
 }
@@ -194,7 +194,7 @@ fn a_describe_is_asked_for_only_when_needed() {
     // Skipped by the server: it must be asked again.
     ledger.failed();
     ledger.push(Entry::Sync);
-    ledger.ready(true);
+    ledger.ready(b'I');
 
     ledger.parse(b"s", fixed_statement());
     let statement = ledger.statement(b"s").expect("parsed");

@@ -7,8 +7,13 @@
 //!             through the sockets, so what one side does not read is not read from the other (S7).
 //! Invariants: S2 to S6 of docs/invariants.md; L1 and L2 of [`ledger`].
 
+mod asked;
 mod backend;
+mod copy_answers;
+mod copy_in;
+mod copy_target;
 mod describe;
+mod errors;
 mod frontend;
 mod inbox;
 mod ledger;
@@ -37,6 +42,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::{Catalogs, Database, Snapshot};
 use crate::detoast::Detoaster;
+use crate::intercept::{CopyTarget, Sink};
 use crate::metrics::Metrics;
 use crate::options::ProxyOptions;
 use crate::server::Socket;
@@ -76,6 +82,12 @@ pub(crate) struct Session {
     abort_wanted: Notify,
     /// A client that binds its authentication to the TLS channel binds it to the server's own.
     channel_binding: bool,
+    /// A COPY ... FROM STDIN has begun whose rows the frontend loop is to look into.
+    copy_in: Mutex<Option<Arc<CopyTarget>>>,
+    /// CopyData has passed without a look since a copy was asked for, or ended.
+    rows_passed: AtomicBool,
+    /// Questions of our own are under way.
+    asking: AtomicBool,
 }
 
 /// What the server last reported of itself.
@@ -102,6 +114,19 @@ impl Session {
         let settings = self.settings.lock();
         let utf8 = settings.server_utf8 && matches!(settings.client_encoding, ClientEncoding::Utf8);
         (utf8 && settings.standard_conforming_strings).then_some(catalog)
+    }
+
+    fn sink(&self) -> Sink<'_> {
+        Sink {
+            store: &self.context.store,
+            cache: &self.context.cache,
+            metrics: &self.context.metrics,
+        }
+    }
+
+    /// To be called when questions were sent, answered or dropped.
+    fn note_questions(&self, ledger: &Ledger) {
+        self.asking.store(ledger.is_asking(), Ordering::Relaxed);
     }
 
     /// From now on, until the catalog has been read again, it may not show the schema that the session
@@ -169,6 +194,9 @@ pub(crate) async fn run(
         abort: Mutex::new(false),
         abort_wanted: Notify::new(),
         channel_binding,
+        copy_in: Mutex::default(),
+        rows_passed: AtomicBool::new(false),
+        asking: AtomicBool::new(false),
     };
     let (client_reader, client_writer) = client.split();
     let (server_reader, server_writer) = server.split();

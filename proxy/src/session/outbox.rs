@@ -20,6 +20,8 @@ pub(super) struct Outbox {
     bytes: Vec<u8>,
     offloads: Vec<Offload>,
     ticket: Option<Ticket>,
+    /// Bytes of the originals.
+    original_len: usize,
 }
 
 /// A message in the outbox that holds references.
@@ -32,6 +34,8 @@ struct Offload {
 
 /// From here on the outbox is sent even while more input is waiting.
 const FULL: usize = 256 * 1024;
+/// Originals are kept until their references leave; beyond this the outbox is sent.
+const MOST_ORIGINAL: usize = 4 * 1024 * 1024;
 /// An emptied outbox keeps at most this much room.
 const KEPT_CAPACITY: usize = 512 * 1024;
 
@@ -46,7 +50,12 @@ impl Outbox {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() >= FULL
+        self.bytes.len() >= FULL || self.original_len >= MOST_ORIGINAL
+    }
+
+    /// Whether sending has to wait for values to be durable.
+    pub(super) fn has_references(&self) -> bool {
+        !self.offloads.is_empty()
     }
 
     /// The bytes since `start` are a message with references; `original` is what the client sent.
@@ -58,6 +67,7 @@ impl Outbox {
         ticket: Ticket,
         restored: Arc<AtomicBool>,
     ) {
+        self.original_len += original.len();
         self.offloads.push(Offload {
             range: start..self.bytes.len(),
             original,
@@ -84,6 +94,7 @@ impl Outbox {
             self.restore_originals(metrics);
         }
         self.offloads.clear();
+        self.original_len = 0;
         writer.write_all(&self.bytes).await?;
         add(&metrics.server_bytes_out, self.bytes.len() as u64);
         self.bytes.clear();

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use toastrack_offload::ValueKind;
-use toastrack_sql::{CopyOut, EditMap};
+use toastrack_sql::{CopyIn, CopyOut, EditMap};
 
+use super::asked::Asked;
 use crate::catalog::Column;
 
 /// A prepared statement.
@@ -28,6 +29,8 @@ pub(crate) struct Statement {
     pub(crate) confirmed: AtomicBool,
     /// COPY ... TO STDOUT in the text.
     pub(crate) copies: Vec<CopyOut>,
+    /// The text is this COPY ... FROM STDIN, and worth a question.
+    pub(crate) copy_in: Option<CopyIn>,
     /// Where positions in the forwarded text stand in the client's, if the two differ.
     pub(crate) edits: Option<Arc<EditMap>>,
 }
@@ -44,6 +47,7 @@ impl Statement {
             parsed_in: 0,
             confirmed: AtomicBool::new(false),
             copies: Vec::new(),
+            copy_in: None,
             edits: None,
         }
     }
@@ -53,7 +57,12 @@ impl Statement {
     /// Whether a Bind that is sent in `segment` meets this statement, and not an older one of its
     /// name: after an error the server skips a Parse, but not what comes behind the next Sync.
     pub(crate) fn is_certain(&self, segment: u64) -> bool {
-        self.parsed_in == segment || self.confirmed.load(Ordering::Relaxed)
+        self.parsed_in == segment || self.is_confirmed()
+    }
+
+    /// Whether the server has said that it has the statement.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.confirmed.load(Ordering::Relaxed)
     }
 }
 
@@ -103,6 +112,10 @@ pub(crate) struct Portal {
     pub(crate) named: bool,
     /// How many messages that end an implicit transaction were sent before it was bound.
     pub(crate) bound_after: u64,
+    /// The server said BindComplete.
+    pub(crate) confirmed: AtomicBool,
+    /// What was asked before it was last executed.
+    pub(crate) asked: Mutex<Option<Arc<Asked>>>,
 }
 
 impl Portal {
@@ -114,7 +127,19 @@ impl Portal {
             described_in: Segment::default(),
             named: true,
             bound_after: 0,
+            confirmed: AtomicBool::new(false),
+            asked: Mutex::default(),
         }
+    }
+
+    /// Whether the server has said that it has the portal.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        self.confirmed.load(Ordering::Relaxed)
+    }
+
+    /// The question before its last execution.
+    pub(crate) fn asked(&self) -> Option<Arc<Asked>> {
+        self.asked.lock().clone()
     }
 
     /// The result columns with their formats, when all of it is known.
