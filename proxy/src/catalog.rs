@@ -21,7 +21,7 @@ use tokio_postgres::Client;
 use crate::metrics::{ColumnCounters, ColumnKey, Metrics};
 use crate::namesakes::Namesakes;
 use crate::options::ControlOptions;
-use crate::upstream::Upstream;
+use crate::upstream::{ServerNumber, Upstream};
 
 /// Why the catalog of a database could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +41,7 @@ pub enum CatalogError {
 /// The catalogs of all databases in use.
 pub(crate) struct Catalogs {
     shared: Arc<Shared>,
-    databases: Mutex<HashMap<String, Arc<Database>>>,
+    databases: Mutex<HashMap<(String, ServerNumber), Arc<Database>>>,
 }
 
 struct Shared {
@@ -54,6 +54,8 @@ struct Shared {
 /// The catalog of one database.
 pub(crate) struct Database {
     name: String,
+    /// The server that is asked, and whose sessions the answers are for.
+    server: ServerNumber,
     shared: Arc<Shared>,
     current: RwLock<Arc<Snapshot>>,
     /// OIDs that the server says are no `toastrack.*` types.
@@ -120,13 +122,20 @@ impl Catalogs {
         }
     }
 
-    /// The catalog of a database, read at its first use.
-    pub(crate) async fn open(&self, name: &str) -> Result<Arc<Database>, CatalogError> {
+    /// The catalog of a database of a server, read at its first use.
+    pub(crate) async fn open(
+        &self,
+        name: &str,
+        server: ServerNumber,
+    ) -> Result<Arc<Database>, CatalogError> {
         let database = {
             let mut databases = self.databases.lock();
-            let database = databases.entry(name.to_owned()).or_insert_with(|| {
-                Arc::new(Database::new(name.to_owned(), Arc::clone(&self.shared)))
-            });
+            let database = databases
+                .entry((name.to_owned(), server))
+                .or_insert_with(|| {
+                    let shared = Arc::clone(&self.shared);
+                    Arc::new(Database::new(name.to_owned(), server, shared))
+                });
             Arc::clone(database)
         };
         if database.reads.load(Ordering::Acquire) == 0 {
@@ -139,9 +148,10 @@ impl Catalogs {
 }
 
 impl Database {
-    fn new(name: String, shared: Arc<Shared>) -> Database {
+    fn new(name: String, server: ServerNumber, shared: Arc<Shared>) -> Database {
         Database {
             name,
+            server,
             shared,
             current: RwLock::default(),
             plain: RwLock::default(),
@@ -282,7 +292,7 @@ impl Database {
         if let Some(password) = &self.shared.control.password {
             config.password(password);
         }
-        self.shared.server.client(&config).await
+        self.shared.server.client_of(self.server, &config).await
     }
 
     fn build(&self, parts: Parts) -> Snapshot {

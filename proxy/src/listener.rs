@@ -63,7 +63,11 @@ impl Proxy {
             .as_ref()
             .map(Acceptor::load)
             .transpose()?;
-        let upstream = Arc::new(Upstream::new(options.server.clone(), &options.server_tls)?);
+        let upstream = Arc::new(Upstream::new(
+            &options.server,
+            &options.server_tls,
+            &options.control,
+        )?);
         let failed = |address: String| move |source| ProxyError::Listen { address, source };
         let listener = TcpListener::bind(options.listen)
             .await

@@ -21,7 +21,7 @@ pub struct ProxyOptions {
     /// TLS with clients; None declines it.
     pub listen_tls: Option<ListenTls>,
     /// The PostgreSQL server behind the proxy.
-    pub server: ServerAddress,
+    pub server: Servers,
     /// TLS with the server, for sessions, cancel requests and the proxy's own connections.
     pub server_tls: ServerTls,
     /// How the proxy itself connects, to read the catalog.
@@ -62,6 +62,43 @@ impl UnixListen {
 /// How the names of Postgres' sockets begin; the port follows.
 const SOCKET_NAME: &str = ".s.PGSQL.";
 
+/// One server, or several that are copies of one another: a primary and its standbys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Servers {
+    /// Tried in this order; at least one.
+    pub addresses: Vec<ServerAddress>,
+    /// Which of them a session takes.
+    pub target: TargetSession,
+}
+
+impl From<ServerAddress> for Servers {
+    fn from(address: ServerAddress) -> Servers {
+        Servers {
+            addresses: vec![address],
+            target: TargetSession::Any,
+        }
+    }
+}
+
+/// libpq's `target_session_attrs`. Whether a server is a standby, and whether its transactions are
+/// read-only from the start, is asked as the control role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetSession {
+    /// The first that takes a connection.
+    #[default]
+    Any,
+    /// A server that takes writes.
+    ReadWrite,
+    /// A server that takes none.
+    ReadOnly,
+    /// A server that is no standby.
+    Primary,
+    /// A standby.
+    Standby,
+    /// A standby if there is one, else any.
+    PreferStandby,
+}
+
 /// Where the server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerAddress {
@@ -69,6 +106,16 @@ pub enum ServerAddress {
     Tcp(String, u16),
     /// Path of the socket, `/var/run/postgresql/.s.PGSQL.5432`.
     Unix(PathBuf),
+}
+
+impl std::fmt::Display for ServerAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ServerAddress::Tcp(host, port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            ServerAddress::Tcp(host, port) => write!(f, "{host}:{port}"),
+            ServerAddress::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
 }
 
 /// The role of the proxy's own connections, one for each database in use.

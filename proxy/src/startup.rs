@@ -11,7 +11,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::server::Socket;
 use crate::session::Context;
 use crate::tls::Acceptor;
-use crate::upstream::Upstream;
 
 /// What a frontend wants.
 pub(crate) enum Opening {
@@ -86,7 +85,9 @@ pub(crate) async fn open(mut client: Socket, context: &Context) -> io::Result<Op
             }
             Ok(Some((Startup::Cancel { frame }, _))) => {
                 // Without TLS as well: up to libpq 16 that is how they come, whatever the session has.
-                relay_cancel(frame, &context.upstream).await?;
+                // Waits until the server has taken it, so that the frontend, whose libpq waits for the
+                // end of the connection, learns of it no earlier than from Postgres itself.
+                context.upstream.cancel(frame).await?;
                 return Ok(Opening::Done);
             }
             Ok(Some((Startup::Startup(message), consumed))) => {
@@ -190,17 +191,6 @@ async fn refuse_glued(client: &mut Socket, what: &str) -> io::Result<Opening> {
         format!("received unencrypted data after {what} request"),
     )
     .await
-}
-
-/// Passes a cancel request on and waits until the server has taken it, so that the frontend, whose
-/// libpq waits for the end of the connection, learns of it no earlier than from Postgres itself.
-async fn relay_cancel(frame: &[u8], upstream: &Upstream) -> io::Result<()> {
-    let mut socket = upstream.connect().await?;
-    socket.write_all(frame).await?;
-    socket.flush().await?;
-    let mut end = [0; 1];
-    while socket.read(&mut end).await? > 0 {}
-    Ok(())
 }
 
 /// What Postgres takes for a yes, and `database`; a no leaves an ordinary session.

@@ -27,6 +27,8 @@ pub struct ClusterBuilder {
     parent: Option<PathBuf>,
     durable: bool,
     bin_dir: Option<PathBuf>,
+    /// Connection settings of the primary.
+    primary: Option<String>,
 }
 
 impl ClusterBuilder {
@@ -92,6 +94,14 @@ impl ClusterBuilder {
         self
     }
 
+    /// Makes a standby that follows `primary`, which must be running, with the settings of `primary`
+    /// and those given here.
+    #[must_use]
+    pub fn standby_of(mut self, primary: &Cluster) -> ClusterBuilder {
+        self.primary = Some(primary.socket_connection_string("replication"));
+        self
+    }
+
     /// Makes the cluster and waits until it accepts connections.
     ///
     /// Blocks the calling thread, for about two seconds on a small machine.
@@ -114,7 +124,10 @@ impl ClusterBuilder {
             watcher,
             self.superuser_password.clone(),
         );
-        self.initdb(&cluster)?;
+        match &self.primary {
+            Some(primary) => copy_primary(primary, &cluster)?,
+            None => self.initdb(&cluster)?,
+        }
         self.configure(&cluster)?;
         cluster.start_server()?;
         Ok(cluster)
@@ -220,6 +233,34 @@ impl ClusterBuilder {
         }
         Ok(())
     }
+}
+
+/// Copies a running primary, with what makes the copy follow it.
+fn copy_primary(conninfo: &str, cluster: &Cluster) -> Result<(), TestkitError> {
+    // Beside the server itself: a directory of links may have only some of the programs.
+    let postgres = cluster.binaries().path("postgres");
+    let basebackup = fs::canonicalize(&postgres)
+        .map_err(TestkitError::io("find", &postgres))?
+        .with_file_name("pg_basebackup");
+    let mut command = Command::new(&basebackup);
+    command
+        .arg("--pgdata")
+        .arg(cluster.data_dir())
+        .args(["--write-recovery-conf", "--checkpoint", "fast", "--no-sync"])
+        .args(["--dbname", conninfo])
+        .current_dir("/")
+        .stdin(Stdio::null());
+    cluster.as_server_user(&mut command);
+    let output = command
+        .output()
+        .map_err(TestkitError::io("run", &basebackup))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(TestkitError::InitdbFailed {
+        status: output.status.to_string(),
+        output: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+    })
 }
 
 /// A new directory that the server's user owns and everybody may enter.

@@ -28,10 +28,12 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), CommandError> {
     sidecar.register(&config).await?;
     let addresses = sidecar.addresses();
     let (resolver_host, resolver_port) = &addresses.resolver;
+    let servers = config.server.addresses.iter();
+    let servers: Vec<String> = servers.map(ToString::to_string).collect();
     tracing::info!(
         proxy = %addresses.proxy,
         unix_socket = addresses.proxy_unix.as_ref().map(|path| path.display().to_string()),
-        server = %config.server.address,
+        server = servers.join(", "),
         admin = %addresses.admin,
         resolver = format!("{resolver_host}:{resolver_port}"),
         store = %config.store.directory.display(),

@@ -9,6 +9,7 @@
 mod parse;
 mod print;
 mod raw;
+mod server;
 mod source;
 mod tls;
 mod validate;
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 pub(crate) use source::{Disk, Source};
 
-use toastrack_proxy::ServerTls;
+use toastrack_proxy::{ServerTls, TargetSession};
 
 use crate::secret::Secret;
 
@@ -88,7 +89,11 @@ pub(crate) enum TlsMode {
 pub(crate) struct Server {
     /// `address`: `host:port`, or the path of a Unix socket. Default `127.0.0.1:5432`.
     /// Other than loopback only with `allow_remote`, or with TLS that is required.
-    pub(crate) address: ServerLocation,
+    /// Or `addresses`: several servers that are copies of one another, tried in order.
+    pub(crate) addresses: Vec<ServerLocation>,
+    /// `target_session_attrs`: which of them a session takes, as libpq names it: `any`
+    /// (default), `read-write`, `read-only`, `primary`, `standby`, `prefer-standby`.
+    pub(crate) target: TargetSession,
     /// `allow_remote`: whether the server may be on another machine without TLS.
     /// Default false.
     pub(crate) allow_remote: bool,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use toml::Value;
 
+use super::server::TARGET_SESSION_ATTRS;
 use super::tls::{LISTEN_TLS_MODES, SERVER_TLS_MODES};
 use super::{Compression, Config, LogFormat, ResolverListen, ServerLocation};
 use crate::units::{ByteSize, Span};
@@ -52,7 +53,22 @@ impl fmt::Display for Config {
         out.path("client_ca", tls.client_ca.as_deref())?;
 
         out.section("server")?;
-        out.text("address", &self.server.address)?;
+        match self.server.addresses.as_slice() {
+            [address] => {
+                out.text("address", address)?;
+                out.absent("addresses")?;
+            }
+            addresses => {
+                let texts: Vec<Value> = addresses
+                    .iter()
+                    .map(|address| address.to_string().into())
+                    .collect();
+                out.absent("address")?;
+                out.value("addresses", texts)?;
+            }
+        }
+        let target = name_of(TARGET_SESSION_ATTRS, self.server.target);
+        out.text("target_session_attrs", target)?;
         out.value("allow_remote", self.server.allow_remote)?;
 
         let tls = &self.server.tls;

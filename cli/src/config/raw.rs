@@ -60,6 +60,8 @@ pub(super) struct RawListenTls {
 #[serde(default)]
 pub(super) struct RawServer {
     pub(super) address: Option<Value>,
+    pub(super) addresses: Option<Value>,
+    pub(super) target_session_attrs: Option<Value>,
     pub(super) allow_remote: Option<Value>,
     pub(super) tls: RawServerTls,
     #[serde(flatten)]

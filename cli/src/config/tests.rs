@@ -26,8 +26,8 @@ fn defaults() {
     let config = Config::defaults().unwrap();
     assert_eq!(config.listen.address.to_string(), "127.0.0.1:6432");
     assert_eq!(
-        config.server.address,
-        ServerLocation::Tcp("127.0.0.1".into(), 5432)
+        config.server.addresses,
+        [ServerLocation::Tcp("127.0.0.1".into(), 5432)]
     );
     assert_eq!(config.offload.threshold, 2048);
     assert_eq!(config.cache.size, 256 << 20);
@@ -131,6 +131,32 @@ fn each_problem_names_its_key() {
             "no port",
         ),
         ("[server]\naddress = \":5432\"", "server.address", "no host"),
+        (
+            "[server]\naddress = \"/s\"\naddresses = [\"/s\"]",
+            "server.address",
+            "exclude each other",
+        ),
+        ("[server]\naddresses = []", "server.addresses", "is empty"),
+        (
+            "[server]\naddresses = \"/s\"",
+            "server.addresses",
+            "expected an array",
+        ),
+        (
+            "[server]\naddresses = [\"/s\", \"b\"]",
+            "server.addresses",
+            "neither host:port",
+        ),
+        (
+            "[server]\naddresses = [\"/s\", \"db.example:1\"]",
+            "server.addresses",
+            "allow_remote",
+        ),
+        (
+            "[server]\ntarget_session_attrs = \"master\"",
+            "server.target_session_attrs",
+            "\"prefer-standby\"",
+        ),
         ("[control]\nuser = \"\"", "control.user", "is empty"),
         (
             "[control]\npassword_file = \"/none\"",
@@ -294,7 +320,8 @@ certificate = "/etc/toastrack/server.crt"
 key = "/etc/toastrack/server.key"
 client_ca = "/etc/toastrack/clients.crt"
 [server]
-address = "[2001:db8::1]:5433"
+addresses = ["[2001:db8::1]:5433", "db.example:5432", "/run/postgresql/.s.PGSQL.5432"]
+target_session_attrs = "read-write"
 allow_remote = true
 [server.tls]
 mode = "verify-full"
@@ -416,5 +443,7 @@ fn example_file_is_true() {
     let mut expected: toml::Table = EVERYTHING.parse().unwrap();
     let control = expected["control"].as_table_mut().unwrap();
     control.insert("password".to_owned(), "excluded by password_file".into());
+    let server = expected["server"].as_table_mut().unwrap();
+    server.insert("address".to_owned(), "excluded by addresses".into());
     assert_shows("", &all, &expected);
 }

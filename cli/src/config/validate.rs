@@ -9,13 +9,14 @@ use toml::Value;
 
 use super::parse::{
     DEFAULT_RESOLVER_PORT, absolute_path, boolean, file_mode, group, integer, log_level, number,
-    one_of, parsed, resolver_listen, segment_size, server_location, size, socket_path, span, text,
+    one_of, parsed, resolver_listen, segment_size, size, socket_path, span, text,
 };
 use super::raw::{RawConfig, Unknown};
-use super::tls::{is_encrypted, listen_tls, server_tls};
+use super::server::server;
+use super::tls::listen_tls;
 use super::{
     Admin, Cache, Compression, Config, Control, Limits, Listen, Log, LogFormat, Offload, Problem,
-    Resolver, ResolverListen, Server, ServerLocation, Source, Store, TlsMode,
+    Resolver, ResolverListen, ServerLocation, Source, Store, TlsMode,
 };
 use crate::secret::Secret;
 
@@ -57,19 +58,7 @@ pub(super) fn validate(raw: RawConfig, source: &dyn Source) -> Result<Config, Ve
         tls,
     };
 
-    let mut section = check("server");
-    let default = ServerLocation::Tcp("127.0.0.1".to_owned(), 5432);
-    let address = section.take("address", raw.server.address, default, server_location);
-    let allow_remote = section.take("allow_remote", raw.server.allow_remote, false, boolean);
-    let tls = server_tls(raw.server.tls, &mut problems);
-    let safe = address.is_local() || is_encrypted(&tls);
-    section.check_remote("address", &address, safe, allow_remote);
-    section.finish(raw.server.unknown, &mut problems);
-    let server = Server {
-        address,
-        allow_remote,
-        tls,
-    };
+    let server = server(raw.server, &mut problems);
 
     let mut section = check("control");
     let control = section.control(
@@ -272,7 +261,13 @@ impl Section {
     }
 
     /// `safe` says that it is local or encrypted.
-    fn check_remote(&mut self, key: &str, address: &impl Display, safe: bool, allowed: bool) {
+    pub(super) fn check_remote(
+        &mut self,
+        key: &str,
+        address: &impl Display,
+        safe: bool,
+        allowed: bool,
+    ) {
         if !safe && !allowed {
             let message = format!(
                 "{address} is not on this machine, and the connection need not be encrypted: \

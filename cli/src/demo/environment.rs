@@ -145,7 +145,7 @@ fn configure(cluster: &Cluster) -> Result<Config, CommandError> {
     let (_, gid) = cluster.server_uid_gid();
     let mut config = Config::defaults()?;
     config.listen.address = any_port;
-    config.server.address = ServerLocation::Unix(cluster.socket_path());
+    config.server.addresses = vec![ServerLocation::Unix(cluster.socket_path())];
     config.control.user = cluster.superuser().to_owned();
     config.store.directory = directory.join("store");
     config.store.segment_size = 64 << 20;

@@ -1,4 +1,4 @@
-//! Looks now and then whether the Postgres server takes connections.
+//! Looks now and then whether the Postgres server, or one of several, takes connections.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ pub(super) type Outcome = Option<Result<(), String>>;
 /// Connects to the server at an interval, without saying a word; the server does not
 /// log such connections.
 pub(super) struct Probe {
-    server: ServerAddress,
+    servers: Vec<ServerAddress>,
     outcome: watch::Sender<Outcome>,
 }
 
 impl Probe {
-    pub(super) fn new(server: ServerAddress) -> Probe {
+    pub(super) fn new(servers: Vec<ServerAddress>) -> Probe {
         Probe {
-            server,
+            servers,
             outcome: watch::Sender::new(None),
         }
     }
@@ -49,17 +49,29 @@ impl Probe {
     }
 
     async fn look(&self) -> Result<(), String> {
-        let connect = async {
-            match &self.server {
-                ServerAddress::Tcp(host, port) => {
-                    TcpStream::connect((host.as_str(), *port)).await.map(drop)
-                }
-                ServerAddress::Unix(path) => UnixStream::connect(path).await.map(drop),
+        let mut reasons = Vec::new();
+        for server in &self.servers {
+            match reach(server).await {
+                Ok(()) => return Ok(()),
+                Err(reason) if self.servers.len() == 1 => return Err(reason),
+                Err(reason) => reasons.push(format!("{server}: {reason}")),
             }
-        };
-        match timeout(TIMEOUT, connect).await {
-            Ok(connected) => connected.map_err(|error| error.to_string()),
-            Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
         }
+        Err(reasons.join("; "))
+    }
+}
+
+async fn reach(server: &ServerAddress) -> Result<(), String> {
+    let connect = async {
+        match server {
+            ServerAddress::Tcp(host, port) => {
+                TcpStream::connect((host.as_str(), *port)).await.map(drop)
+            }
+            ServerAddress::Unix(path) => UnixStream::connect(path).await.map(drop),
+        }
+    };
+    match timeout(TIMEOUT, connect).await {
+        Ok(connected) => connected.map_err(|error| error.to_string()),
+        Err(_) => Err(format!("no answer within {} s", TIMEOUT.as_secs())),
     }
 }

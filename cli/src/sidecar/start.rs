@@ -9,7 +9,7 @@ use toastrack_admin::{Admin, Token};
 use toastrack_cache::DetoastCache;
 use toastrack_offload::{Compression, Store, StoreOptions};
 use toastrack_proxy::{
-    ControlOptions, ListenTls, ListenTlsMode, Metrics, Proxy, ProxyOptions, ServerAddress,
+    ControlOptions, ListenTls, ListenTlsMode, Metrics, Proxy, ProxyOptions, ServerAddress, Servers,
     Services, UnixListen,
 };
 use toastrack_resolver::{Limits, Resolver, ResolverListen};
@@ -59,7 +59,7 @@ impl Sidecar {
             .map_err(CommandError::failed)?;
         let proxy_address = proxy.local_addr().map_err(CommandError::failed)?;
 
-        let probe = Probe::new(server_address(&config.server.address));
+        let probe = Probe::new(servers(config).addresses);
         let source = Arc::new(AdminSource::new(
             store.clone(),
             cache.clone(),
@@ -164,7 +164,7 @@ fn proxy_options(config: &Config) -> ProxyOptions {
             mode: config.listen.unix_socket_mode,
         }),
         listen_tls: listen_tls(&config.listen.tls),
-        server: server_address(&config.server.address),
+        server: servers(config),
         server_tls: config.server.tls.clone(),
         control: ControlOptions {
             user: config.control.user.clone(),
@@ -204,6 +204,13 @@ pub(crate) fn check_tls(config: &Config) -> Result<(), CommandError> {
         tls.check().map_err(CommandError::failed)?;
     }
     config.server.tls.check().map_err(CommandError::failed)
+}
+
+fn servers(config: &Config) -> Servers {
+    Servers {
+        addresses: config.server.addresses.iter().map(server_address).collect(),
+        target: config.server.target,
+    }
 }
 
 fn server_address(location: &ServerLocation) -> ServerAddress {

@@ -463,7 +463,11 @@ impl<'s> Backend<'s> {
     /// The session is ready: from now on what its columns are must be known.
     async fn open_catalog(&mut self, frame: &Bytes) -> io::Result<bool> {
         let catalogs = &self.session.context.catalogs;
-        match catalogs.open(&self.session.database_name).await {
+        let session = self.session;
+        match catalogs
+            .open(&session.database_name, session.server)
+            .await
+        {
             Ok(database) => {
                 let _ = self.session.database.set(database);
                 self.outbox.extend_from_slice(frame);

@@ -48,7 +48,7 @@ use crate::options::ProxyOptions;
 use crate::server::Socket;
 use crate::startup::{self, SessionStart};
 use crate::tls::Acceptor;
-use crate::upstream::Upstream;
+use crate::upstream::{ServerNumber, Upstream};
 use ledger::Ledger;
 
 /// What all sessions of a proxy share.
@@ -71,6 +71,8 @@ pub(crate) struct Context {
 pub(crate) struct Session {
     pub(crate) context: Arc<Context>,
     database_name: String,
+    /// The server that the session is with.
+    server: ServerNumber,
     /// Set at the first ReadyForQuery.
     database: OnceLock<Arc<Database>>,
     pub(crate) ledger: Mutex<Ledger>,
@@ -153,7 +155,7 @@ pub(crate) async fn run(
     start: SessionStart,
     context: &Arc<Context>,
 ) -> io::Result<()> {
-    let mut server = match context.upstream.connect().await {
+    let (mut server, number) = match context.upstream.connect().await {
         Ok(server) => server,
         Err(error) => {
             crate::metrics::add(&context.metrics.sessions_refused, 1);
@@ -183,6 +185,7 @@ pub(crate) async fn run(
     let session = Session {
         context: Arc::clone(context),
         database_name: start.database,
+        server: number,
         database: OnceLock::new(),
         ledger: Mutex::new(Ledger::new()),
         settings: Mutex::new(Settings {

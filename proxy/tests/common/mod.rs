@@ -139,7 +139,7 @@ impl Rig {
             listen: ([127, 0, 0, 1], 0).into(),
             listen_unix: None,
             listen_tls: None,
-            server: ServerAddress::Unix(cluster.socket_path()),
+            server: ServerAddress::Unix(cluster.socket_path()).into(),
             server_tls: ServerTls::default(),
             control: ControlOptions {
                 user: "postgres".to_owned(),

@@ -59,7 +59,7 @@ async fn channel_binding() {
                 options.listen_tls.clone_from(listen);
                 if let Some(mode) = server {
                     let port = rig.cluster.port();
-                    options.server = ServerAddress::Tcp("localhost".to_owned(), port);
+                    options.server = ServerAddress::Tcp("localhost".to_owned(), port).into();
                     options.server_tls = ServerTls {
                         mode,
                         ca: Some(ours.file()),

@@ -29,7 +29,7 @@ async fn tls_server(issued: &Issued, more: &[(&'static str, String)], hba_lines:
 async fn proxy(rig: &Rig, host: &str, tls: ServerTls) -> String {
     let address = ServerAddress::Tcp(host.to_owned(), rig.cluster.port());
     let adjust = |options: &mut ProxyOptions| {
-        options.server = address;
+        options.server = address.into();
         options.server_tls = tls;
     };
     let (port, _) = rig.another(adjust).await.expect("starts");
