@@ -30,6 +30,8 @@ mod workers;
 pub use catalog::CatalogError;
 pub use listener::{Proxy, ProxyError, Reload};
 pub use metrics::{ColumnCounters, ColumnKey, InlineReason, Metrics};
-pub use options::{ControlOptions, ProxyOptions, ServerAddress, Servers, Services, TargetSession, UnixListen};
+pub use options::{
+    ControlOptions, ProxyOptions, ServerAddress, Servers, Services, TargetSession, UnixListen,
+};
 pub use tls::{ListenTls, ListenTlsMode, ServerTls, ServerTlsMode, TlsError};
 pub use upstream::Upstream;
