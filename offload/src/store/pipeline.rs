@@ -471,7 +471,9 @@ impl Pipeline {
     pub(crate) fn supply(&self, made: OpenSegment) {
         let mut state = self.state.lock();
         state.spare_wanted = false;
-        state.full = None;
+        if state.full.take().is_some() {
+            tracing::info!("segments can be made again");
+        }
         if state.target.is_none() {
             state.target = Some(made);
         } else {
@@ -481,9 +483,10 @@ impl Pipeline {
         self.changes.send_replace(());
     }
 
-    /// A segment could not be made.
-    pub(crate) fn supply_failed(&self, error: StoreError) {
+    /// A segment could not be made; whether that is news, and not one more try on a full disk.
+    pub(crate) fn supply_failed(&self, error: StoreError) -> bool {
         let mut state = self.state.lock();
+        let is_news = state.full.is_none();
         if error.kind() == Kind::Full {
             state.full = Some((error, Instant::now() + FULL_RETRY));
         } else {
@@ -492,6 +495,7 @@ impl Pipeline {
         }
         drop(state);
         self.changes.send_replace(());
+        is_news
     }
 
     /// Whether values are taken.

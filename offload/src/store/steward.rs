@@ -17,11 +17,11 @@ pub(super) fn run(shared: &Shared) {
             Chore::MakeSegment => match shared.make_segment() {
                 Ok(made) => shared.pipeline.supply(made),
                 Err(error) => {
+                    let is_news = shared.pipeline.supply_failed(error.clone());
                     // An interruption is the store closing.
-                    if !shared.stop.load(Ordering::Relaxed) {
+                    if is_news && !shared.stop.load(Ordering::Relaxed) {
                         tracing::error!(%error, "no new segment");
                     }
-                    shared.pipeline.supply_failed(error);
                 }
             },
             Chore::End => return,
