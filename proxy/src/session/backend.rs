@@ -12,20 +12,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use toastrack_sql::CopyOut;
 use toastrack_value::encoding::ClientEncoding;
 use toastrack_wire::backend::{
     CommandComplete, DataRow, ErrorBuilder, ParameterStatus, encode_ready_for_query,
     ready_for_query_status,
 };
 use toastrack_wire::frame::HEADER_LEN;
-use toastrack_wire::{Direction, Header, backend_header, encode_frame, tag::backend as tag};
+use toastrack_wire::{Header, backend_header, tag::backend as tag};
 
 use super::inbox::Inbox;
 use super::ledger::{Entry, SimpleQuery};
 use super::statements::Shape;
 use super::{Session, describe, errors, sasl};
-use crate::intercept::{CopyReader, CopyRows, CopyTarget, Fetched, Resolution, RowError, Rows};
+use crate::intercept::{CopyRows, CopyTarget, Fetched, Resolution, RowError, Rows};
 use crate::metrics::add;
 use crate::server::{Reader, Writer};
 
@@ -35,12 +34,12 @@ pub(super) struct Backend<'s> {
     server: Reader<'s>,
     client: Writer<'s>,
     inbox: Inbox,
-    outbox: Vec<u8>,
+    pub(super) outbox: Vec<u8>,
     last_read: usize,
     rows: RowsOf,
-    copy: Option<CopyRows>,
+    pub(super) copy: Option<CopyRows>,
     /// A value could not be read: replies are dropped until the request is over.
-    discarding: bool,
+    pub(super) discarding: bool,
     /// A reply that was dropped told of a command that may have changed something.
     discarded_write: bool,
     /// DDL was seen since the catalog was last read.
@@ -475,7 +474,7 @@ impl<'s> Backend<'s> {
     }
 
     /// Without the catalog a reference could not be told from data (S4): the session ends.
-    fn lose_catalog(&mut self, error: &crate::CatalogError) -> bool {
+    pub(super) fn lose_catalog(&mut self, error: &crate::CatalogError) -> bool {
         tracing::error!(%error, "session refused");
         ErrorBuilder::fatal("08006", error.to_string())
             .hint("Toastrack reads the system catalog with a role of its own, set as [control].")
@@ -514,72 +513,8 @@ impl<'s> Backend<'s> {
         }
     }
 
-    /// The message tells no types. Where none of ours was known, the server is asked once more, since
-    /// the schema may have been installed just now.
-    async fn on_copy_out_response(&mut self, frame: Bytes) -> io::Result<bool> {
-        let layout = self.copy_layout();
-        if let Some(database) = self.session.database.get() {
-            if !database.current().has_types()
-                && let Err(error) = database.refresh().await
-            {
-                return Ok(self.lose_catalog(&error));
-            }
-            let found = database.current().has_types();
-            self.copy = found.then(|| CopyRows::new(layout, &frame[HEADER_LEN..]));
-        }
-        self.forward(&frame);
-        Ok(true)
-    }
-
-    fn copy_layout(&self) -> CopyOut {
-        let mut ledger = self.session.ledger.lock();
-        let options = match ledger.front_of_reply() {
-            Some(Entry::Query(query)) => query.copies.pop_front(),
-            Some(Entry::Execute(portal)) => portal
-                .statement
-                .as_ref()
-                .and_then(|statement| statement.copies.first().cloned()),
-            _ => None,
-        };
-        options.unwrap_or_default()
-    }
-
-    async fn on_copy_data(&mut self, frame: Bytes) -> io::Result<()> {
-        if self.discarding {
-            return Ok(());
-        }
-        let Some(mut copy) = self.copy.take() else {
-            self.outbox.extend_from_slice(&frame);
-            return Ok(());
-        };
-        let context = &self.session.context;
-        let Some(catalog) = self.session.catalog() else {
-            return Ok(());
-        };
-        let reader = CopyReader {
-            store: &context.store,
-            detoaster: &context.detoaster,
-            encoding: self.encoding(),
-            catalog: &catalog,
-        };
-        let resolved = copy.resolve(&frame[HEADER_LEN..], &reader).await;
-        self.copy = Some(copy);
-        match resolved {
-            Ok(None) => self.outbox.extend_from_slice(&frame),
-            Ok(Some((row, values))) => {
-                add(&context.metrics.values_resolved, values);
-                match encode_frame(&mut self.outbox, Direction::Backend, tag::COPY_DATA, &row) {
-                    Ok(()) => {}
-                    Err(error) => self.fail_statement(&RowError::Message(error)),
-                }
-            }
-            Err(error) => self.fail_statement(&error),
-        }
-        Ok(())
-    }
-
     /// Tells the client of a value that could not be read, in the place of the row.
-    fn fail_statement(&mut self, error: &RowError) {
+    pub(super) fn fail_statement(&mut self, error: &RowError) {
         tracing::error!(%error, "value not read");
         add(&self.session.context.metrics.resolve_errors, 1);
         ErrorBuilder::error(error.sqlstate(), error.to_string()).encode(&mut self.outbox);
@@ -596,7 +531,7 @@ impl<'s> Backend<'s> {
         }
     }
 
-    fn encoding(&self) -> ClientEncoding {
+    pub(super) fn encoding(&self) -> ClientEncoding {
         self.session.settings.lock().client_encoding
     }
 

@@ -247,3 +247,30 @@ fn a_named_portal_is_described_again() {
     ledger.push(Entry::Sync);
     assert!(needs_describe(&ledger, b"p"));
 }
+
+/// A question may be asked where nothing is under way, or in a batch of statements that are no copies.
+#[test]
+fn questions_come_where_nothing_can_be_between() {
+    let mut ledger = ready();
+    assert!(ledger.may_ask_at_rest());
+    ledger.push(Entry::Query(SimpleQuery::default()));
+    assert!(!ledger.may_ask_at_rest() && !ledger.may_ask_in_batch());
+    ledger.copy_in_began();
+    ledger.push(Entry::CopyEnd);
+    ledger.ready(b'I');
+    assert!(ledger.may_ask_at_rest());
+    ledger.parse(b"", fixed_statement());
+    ledger.bind(b"", b"", Some(Box::new([])));
+    execute(&mut ledger, b"");
+    assert!(ledger.may_ask_in_batch() && !ledger.may_ask_at_rest());
+    ledger.parse(b"", Statement::unknown(Vec::new()));
+    ledger.bind(b"", b"", Some(Box::new([])));
+    assert!(ledger.may_ask_in_batch());
+    execute(&mut ledger, b"");
+    assert!(!ledger.may_ask_in_batch());
+    ledger.failed();
+    assert!(!ledger.may_ask_in_batch());
+    ledger.push(Entry::Sync);
+    ledger.ready(b'E');
+    assert!(!ledger.may_ask_in_batch() && !ledger.may_ask_at_rest());
+}

@@ -11,6 +11,7 @@ mod asked;
 mod backend;
 mod copy_answers;
 mod copy_in;
+mod copy_out;
 mod copy_target;
 mod describe;
 mod errors;

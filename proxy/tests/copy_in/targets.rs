@@ -396,3 +396,44 @@ fn changes_by_others_at_any_moment() {
     assert!(copies.load(Ordering::Relaxed) && left.load(Ordering::Relaxed));
     assert_eq!(stray_references(&pair, &["kept"]), 0);
 }
+
+/// Proves what becomes of a question that the session's role may not ask: outside of a transaction the
+/// copy works and stays inline; in one, the error is the client's (docs/semantics.md).
+#[test]
+fn questions_that_fail() {
+    let mut pair = Pair::new(&RIG, "refused");
+    let role = "do $$ begin create role unread; exception when duplicate_object then end $$";
+    pair.create(role);
+    pair.create("grant all on docs to unread");
+    pair.packed.query("revoke select on pg_class from public");
+    pair.create("set role unread");
+    let sql = "copy docs(id, body) from stdin";
+    let bytes = rows();
+    let answer = pair.copy(sql, &[&bytes], End::Done);
+    assert_eq!(sqlstate(&answer), "none");
+    pair.packed.query("begin");
+    let answer = copy(&mut pair.packed, sql, &[&bytes], End::Done);
+    assert_eq!(raw::tags(&answer), "EZ");
+    assert_eq!(sqlstate(&answer), "42501");
+    assert_eq!(answer[1].body, b"E");
+    let answer = copy(&mut pair.packed, "select 1", &[], End::Done);
+    assert_eq!(sqlstate(&answer), "25P02");
+    pair.packed.query("rollback");
+    pair.packed.send(
+        &[
+            raw::parse("", sql, &[]),
+            raw::bind("", "", &[], &[], &[]),
+            raw::execute("", 0),
+            raw::sync(),
+        ]
+        .concat(),
+    );
+    let answer = pair.packed.until_ready(1);
+    assert_eq!(raw::tags(&answer), "12EZ");
+    assert_eq!(sqlstate(&answer), "42501");
+    pair.packed
+        .query("reset role; grant select on pg_class to public");
+    pair.plain.query("reset role");
+    pair.check("docs");
+    assert_eq!(pair.left("docs")[0], 0);
+}

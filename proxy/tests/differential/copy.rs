@@ -75,7 +75,7 @@ fn copies_out() {
     tally.finish();
 }
 
-/// Proves that rows which COPY brings in, and so leaves inline, read back equal, by COPY and SELECT.
+/// Proves that rows which COPY brings in read back equal, by COPY and SELECT.
 #[test]
 fn copies_in() {
     let databases = Databases::create("copies_in");
