@@ -264,6 +264,28 @@ async fn files_that_are_no_segments_are_named() {
     }
 }
 
+/// Proves: a directory, a pipe or a link in a segment's place is damage, and holds up nobody.
+#[tokio::test]
+async fn what_is_no_file_is_damage() {
+    let (dir, rows) = closed().await;
+    let path = |segment| segment_path(dir.path(), segment);
+    fs::create_dir(path(10)).unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", path(12)).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(path(11)).status();
+    assert!(pipe.unwrap().success());
+    let inspector = inspector(dir.path());
+    for segment in [10, 11, 12] {
+        let walked = inspector.walk(
+            segment,
+            Depth::Values,
+            &mut Pace::unbounded(),
+            &mut |finding| panic!("{finding:?}"),
+        );
+        assert!(walked.is_err() || !walked.unwrap().is_sound(), "{segment}");
+    }
+    assert_eq!(inspector.read(&rows[0].0).unwrap().1, rows[0].1);
+}
+
 /// Proves: a superblock that is damaged, missing or of a newer format is refused with what it is; a
 /// key that is missing or another's leaves checksums to be checked, and says so.
 #[tokio::test]

@@ -397,3 +397,47 @@ async fn power_may_go_at_any_moment() {
     println!("{crashes} crash points");
     assert!(crashes > 60, "{crashes}");
 }
+
+/// Proves: superblock and key come back from a copy, one or both, missing or damaged; what was there is
+/// put aside; those of another store are not taken, and a newer format is refused.
+#[tokio::test]
+async fn superblock_and_key() {
+    let (superblock, key) = ("toastrack-store", "key");
+    for (lost, content) in [
+        (&[superblock][..], None),
+        (&[superblock], Some("damaged")),
+        (&[key], None),
+        (&[key], Some("another key of the right length.")),
+        (&[superblock, key], None),
+        (&[superblock, key], Some("")),
+    ] {
+        let case = Case::new().await;
+        for name in lost {
+            let path = case.store().join(name);
+            match content {
+                Some(content) => fs::write(path, content).unwrap(),
+                None => fs::remove_file(path).unwrap(),
+            }
+        }
+        assert!(Repair::begin(&case.store(), None).is_err());
+        let repair = Repair::begin(&case.store(), Some(&case.copy())).unwrap();
+        let plan = repair.plan(&mut Pace::unbounded()).unwrap();
+        assert_eq!(plan.steps.len(), lost.len(), "{plan:?}");
+        repair.run(&plan).unwrap();
+        assert!(repair.plan(&mut Pace::unbounded()).unwrap().is_empty());
+        drop(repair);
+        assert_eq!(case.set_aside().len(), content.map_or(0, |_| lost.len()));
+        assert_eq!(case.readable().await, case.rows.len(), "{lost:?}");
+    }
+    let (case, other) = (Case::new().await, Case::new().await);
+    fs::remove_file(case.store().join(superblock)).unwrap();
+    let error = Repair::begin(&case.store(), Some(&other.store())).unwrap_err();
+    assert!(error.to_string().contains("no segment"), "{error}");
+    fs::write(
+        case.store().join(superblock),
+        "toastrack-store\nformat 2\nx 1\n",
+    )
+    .unwrap();
+    let error = Repair::begin(&case.store(), Some(&case.copy())).unwrap_err();
+    assert!(error.to_string().contains("format 2"), "{error}");
+}

@@ -30,7 +30,12 @@ pub(super) struct RepairArgs {
 pub(super) fn run(args: &RepairArgs) -> Result<(), CommandError> {
     let directory = args.location.directory()?;
     let repair = Repair::begin(&directory, args.from.as_deref()).map_err(CommandError::failed)?;
-    let progress = Progress::new(total_bytes(&args.location.inspector()?)?);
+    // Its superblock may be what is to be repaired: then nobody knows how much there is.
+    let total = args
+        .location
+        .inspector()
+        .and_then(|store| total_bytes(&store));
+    let progress = Progress::new(total.unwrap_or_default());
     let plan = repair.plan(&mut progress.pace(None));
     drop(progress);
     let plan = plan.map_err(CommandError::failed)?;

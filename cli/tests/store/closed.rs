@@ -269,7 +269,9 @@ async fn values_in_pieces() {
         ..StoreOptions::default()
     })
     .unwrap();
-    let value: Vec<u8> = (0..3_500_000_u32).map(|n| (n * n >> 7) as u8).collect();
+    let value: Vec<u8> = (0..3_500_000_u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
     let put = loop {
         match store.put(ValueKind::Bytea, value.len() as u32, &value) {
             Ok(put) => break put,

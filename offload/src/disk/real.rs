@@ -68,7 +68,8 @@ fn dir_mode(group: Option<Gid>) -> Mode {
 impl Disk for RealDisk {
     fn open(&self, name: &str, write: bool) -> io::Result<Arc<dyn DiskFile>> {
         let access = if write { OFlags::RDWR } else { OFlags::RDONLY };
-        let file = self.open_with(name, access, Mode::empty())?;
+        // NONBLOCK is nothing to a file, and keeps a pipe of that name from holding up its opener.
+        let file = self.open_with(name, access | OFlags::NONBLOCK, Mode::empty())?;
         Ok(Arc::new(RealFile { file }))
     }
 

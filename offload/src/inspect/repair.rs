@@ -12,6 +12,7 @@ mod run;
 
 use std::any::Any;
 use std::fmt;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,10 @@ use std::time::Duration;
 use super::Inspector;
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Kind, StoreError};
-use crate::store::open::LOCK;
+use crate::format::bytes::array_at;
+use crate::format::superblock::{self, Superblock, SuperblockError};
+use crate::key::StoreKey;
+use crate::store::open::{KEY, KEY_LEN, LOCK, read_small};
 
 /// The folder of what was put aside.
 pub const QUARANTINE: &str = "quarantine";
@@ -27,6 +31,8 @@ pub const QUARANTINE: &str = "quarantine";
 /// A store that is locked for its repair.
 pub struct Repair {
     inspector: Inspector,
+    /// Files of the directory to be taken from the copy.
+    lost: Vec<&'static str>,
     copy: Option<Inspector>,
     /// Released when it is dropped.
     _lock: Box<dyn Any + Send + Sync>,
@@ -60,6 +66,11 @@ pub enum Step {
     CopySegment {
         /// Its number.
         segment: u32,
+    },
+    /// Copies the superblock or the key from the other copy.
+    CopyFile {
+        /// Its name in the directory.
+        name: &'static str,
     },
     /// Repairs a segment in place.
     Mend(Mend),
@@ -119,24 +130,30 @@ impl Repair {
         let bad = |shown: &str, what: &dyn fmt::Display| {
             StoreError::new(Kind::BadConfig, format_args!("store {shown}: {what}"))
         };
-        // Nobody writes, so nothing is waited for.
-        let inspector = Inspector::open_on(Arc::clone(&disk), shown)?.settle_within(Duration::ZERO);
-        if let Some(problem) = inspector.key_problem() {
-            return Err(bad(shown, &problem));
-        }
         let copy = match copy {
             None => None,
             Some((disk, shown)) => {
                 let copy = Inspector::open_on(disk, &shown)?;
-                if copy.store_id != inspector.store_id {
-                    return Err(bad(&shown, &"it is a copy of another store"));
-                }
                 if let Some(problem) = copy.key_problem() {
                     return Err(bad(&shown, &problem));
                 }
                 Some(copy)
             }
         };
+        let (inspector, lost) = match &copy {
+            Some(copy) => with_copy(&disk, shown, copy)?,
+            None => (Inspector::open_on(Arc::clone(&disk), shown)?, Vec::new()),
+        };
+        // Nobody writes, so nothing is waited for.
+        let inspector = inspector.settle_within(Duration::ZERO);
+        if let Some(problem) = inspector.key_problem() {
+            return Err(bad(shown, &problem));
+        }
+        if let Some(copy) = &copy
+            && copy.store_id != inspector.store_id
+        {
+            return Err(bad(&copy.shown, &"it is a copy of another store"));
+        }
         let lock = disk
             .lock(LOCK)
             .map_err(|error| StoreError::io(format_args!("store {shown}: locking"), &error))?
@@ -148,9 +165,75 @@ impl Repair {
             })?;
         Ok(Repair {
             inspector,
+            lost,
             copy,
             _lock: lock,
         })
+    }
+}
+
+/// The store as its own superblock and key have it, or as those of the copy do where its own are lost,
+/// and which are.
+fn with_copy(
+    disk: &Arc<dyn Disk>,
+    shown: &str,
+    copy: &Inspector,
+) -> Result<(Inspector, Vec<&'static str>), StoreError> {
+    let mut lost = Vec::new();
+    let opened = match read_small(&**disk, superblock::FILE_NAME, superblock::MAX_LEN) {
+        Ok(bytes) => Superblock::parse(&bytes).map(drop),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(SuperblockError::Damaged),
+        Err(error) => {
+            let what = format_args!("store {shown}: reading the superblock");
+            return Err(StoreError::io(what, &error));
+        }
+    };
+    let mut inspector = match opened {
+        Ok(()) | Err(SuperblockError::UnknownVersion(_)) => {
+            Inspector::open_on(Arc::clone(disk), shown)?
+        }
+        Err(SuperblockError::Damaged | SuperblockError::NotASuperblock) => {
+            lost.push(superblock::FILE_NAME);
+            let ours = Inspector {
+                disk: Arc::clone(disk),
+                shown: shown.into(),
+                ..copy.clone()
+            };
+            if !ours.is_of_this_store()? {
+                let what = format_args!(
+                    "store {shown}: no segment in it is of the store that {} is a copy of",
+                    copy.shown
+                );
+                return Err(StoreError::new(Kind::BadConfig, what));
+            }
+            ours
+        }
+    };
+    // With a superblock of its own it has its own key, or none that fits; the copy's fits if it is a
+    // copy of the same store.
+    let own_key = read_small(&**disk, KEY, KEY_LEN + 1).ok();
+    let fits = own_key.is_some_and(|bytes| {
+        bytes.len() == KEY_LEN && StoreKey::new(array_at(&bytes, 0)).check() == inspector.key_check
+    });
+    if !fits && copy.key_check == inspector.key_check {
+        lost.insert(0, KEY);
+        inspector.key = copy.key.clone();
+    }
+    Ok((inspector, lost))
+}
+
+impl Inspector {
+    /// Whether a segment has a header or a seal with this store's id.
+    fn is_of_this_store(&self) -> Result<bool, StoreError> {
+        for segment in self.list()?.segments {
+            let look = self.look(segment).map_err(|error| {
+                StoreError::io(format_args!("reading segment {segment:08x}"), &error)
+            })?;
+            if look.header.is_some() || look.seal.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -186,6 +269,7 @@ impl fmt::Display for Step {
                      is not used again"
                 )
             }
+            Step::CopyFile { name } => write!(f, "copy the file {name} from the other copy"),
             Step::CopySegment { segment } => {
                 write!(f, "segment {segment:08x}: copy it from the other copy")
             }

@@ -9,8 +9,9 @@ use crate::error::StoreError;
 use crate::format::bytes::array_at;
 use crate::format::record::{self, HEADER_LEN};
 use crate::format::segment::{BLOCK_LEN, FILE_LEN_UNIT, Found, MAX_FILE_LEN, RECORDS_START, Seal};
+use crate::format::superblock;
 use crate::key::Identity;
-use crate::store::open::block;
+use crate::store::open::{block, read_small};
 use crate::store::segments;
 
 /// What verifies in one segment, and what does not.
@@ -37,6 +38,11 @@ impl Repair {
     pub fn plan(&self, pace: &mut Pace) -> Result<Plan, StoreError> {
         let ours = self.inspector.list()?;
         let mut plan = Plan::default();
+        for name in &self.lost {
+            if self.is_lost(name)? {
+                plan.steps.push(Step::CopyFile { name });
+            }
+        }
         for name in ours.foreign {
             plan.steps.push(Step::Quarantine {
                 name,
@@ -56,6 +62,17 @@ impl Repair {
             }
         }
         Ok(plan)
+    }
+
+    /// Whether a file differs from the copy's, which is the one that belongs there.
+    fn is_lost(&self, name: &str) -> Result<bool, StoreError> {
+        let Some(copy) = &self.copy else {
+            return Ok(false);
+        };
+        let theirs = read_small(&*copy.disk, name, superblock::MAX_LEN)
+            .map_err(|error| StoreError::io(format_args!("reading {name}"), &error))?;
+        let ours = read_small(&*self.inspector.disk, name, superblock::MAX_LEN);
+        Ok(ours.ok() != Some(theirs))
     }
 
     fn plan_segment(

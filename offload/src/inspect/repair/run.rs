@@ -13,7 +13,9 @@ use crate::format::record::{self, HEADER_LEN};
 use crate::format::segment::{
     BLOCK_LEN, FILE_LEN_UNIT, MAX_FILE_LEN, MIN_FILE_LEN, RECORDS_START, Seal, SegmentHeader,
 };
+use crate::format::superblock;
 use crate::recover::Window;
+use crate::store::open::{read_small, write_whole};
 use crate::store::segments::{self, FOLDER};
 
 const COPY_LEN: u64 = 1 << 20;
@@ -49,6 +51,9 @@ impl Repair {
             Step::Reserve { segment } => self
                 .reserve(*segment)
                 .map_err(about(&format!("reserving segment {segment:08x}"))),
+            Step::CopyFile { name } => self
+                .copy_file(name)
+                .map_err(about(&format!("copying {name}"))),
             Step::CopySegment { segment } => self
                 .copy_segment(*segment)
                 .map_err(about(&format!("copying segment {segment:08x}"))),
@@ -62,11 +67,28 @@ impl Repair {
     }
 
     fn put_aside(&self, name: &str) -> io::Result<()> {
-        self.make_quarantine()?;
-        let from = format!("{FOLDER}/{name}");
-        new_name(name, |to| self.disk().rename(&from, to))?;
-        self.disk().sync_dir(QUARANTINE)?;
+        self.put_aside_from(&format!("{FOLDER}/{name}"), name)?;
         self.disk().sync_dir(FOLDER)
+    }
+
+    fn put_aside_from(&self, from: &str, name: &str) -> io::Result<()> {
+        self.make_quarantine()?;
+        new_name(name, |to| self.disk().rename(from, to))?;
+        self.disk().sync_dir(QUARANTINE)
+    }
+
+    /// Superblock or key: small, and whole or not there.
+    fn copy_file(&self, name: &str) -> io::Result<()> {
+        let Some(copy) = &self.copy else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let bytes = read_small(&*copy.disk, name, superblock::MAX_LEN)?;
+        match self.put_aside_from(name, name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // The store gives the superblock its group when it opens.
+        write_whole(self.disk(), name, Audience::Owner, &bytes)
     }
 
     /// Writes bytes of a segment aside before they are overwritten or cut off, unless they are zero.
