@@ -23,9 +23,14 @@ use crate::side::Side;
         toastrack-bench --type jsonb --rounds 3 --json jsonb.jsonl\n  \
         toastrack-bench --columns 20 --size 500\n  \
         toastrack-bench --columns 1 --size 1MB --rows 1000\n  \
-        toastrack-bench --sides direct,bound,pgbouncer --phases insert"
+        toastrack-bench --sides direct,bound,pgbouncer --phases insert\n  \
+        toastrack-bench --relay --rounds 3"
 )]
 pub(crate) struct Args {
+    /// In place of all else, what passing queries on costs: `pgbench -S` in its three modes, with 1, 8
+    /// and 64 clients, direct, through pgbouncer and through Toastrack.
+    #[arg(long)]
+    pub(crate) relay: bool,
     /// What to compare, in the order of the first round.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Side::DEFAULT)]
     pub(crate) sides: Vec<Side>,
@@ -102,6 +107,16 @@ pub(crate) enum Transport {
     Unix,
     /// TCP on loopback.
     Tcp,
+}
+
+impl Transport {
+    /// The name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Transport::Unix => "unix",
+            Transport::Tcp => "tcp",
+        }
+    }
 }
 
 /// `default_toast_compression` of the server.

@@ -81,6 +81,9 @@ pub(crate) enum BenchError {
     /// pgbouncer did not start.
     #[error("pgbouncer: {0}")]
     Pooler(String),
+    /// pgbench failed, or printed something else.
+    #[error("pgbench: {0}")]
+    Pgbench(String),
     /// Toastrack was not found, or did not start.
     #[error("toastrack ({}): {reason}", binary.display())]
     Sidecar {

@@ -10,6 +10,7 @@ mod error;
 mod facts;
 mod phase;
 mod pooler;
+mod relay;
 mod report;
 mod servers;
 mod side;
@@ -59,6 +60,11 @@ async fn run(args: Args) -> Result<(), BenchError> {
     .map_err(BenchError::io("make a directory for the data"))?;
     make_enterable(directory.path())?;
     let mut json = JsonLines::create(&args)?;
+    if args.relay {
+        let runs = relay::run(&args, directory.path(), |run| json.line(run))?;
+        print!("{}", relay::table(&runs));
+        return json.finish();
+    }
 
     let settings = servers::settings(&args)
         .into_iter()

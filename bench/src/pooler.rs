@@ -95,6 +95,11 @@ impl Pooler {
         config
     }
 
+    /// The port of its sockets.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

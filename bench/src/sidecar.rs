@@ -91,6 +91,11 @@ impl Sidecar {
         config
     }
 
+    /// The port of its sockets.
+    pub(crate) fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// The sidecar's process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()

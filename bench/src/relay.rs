@@ -1,0 +1,283 @@
+//! What passing queries on costs: `pgbench -S` direct, through pgbouncer and through Toastrack.
+//!
+//! Nothing is offloaded here. The sides take turns in every round, in rotating order.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use serde::Serialize;
+use toastrack_testkit::Cluster;
+
+use crate::args::{Args, Transport};
+use crate::cpu::CpuClock;
+use crate::error::BenchError;
+use crate::pooler::Pooler;
+use crate::servers::{self, DATABASE};
+use crate::sidecar::Sidecar;
+
+const MODES: [&str; 3] = ["simple", "extended", "prepared"];
+const CLIENTS: [u32; 3] = [1, 8, 64];
+/// pgbench's scale: 100,000 rows each, all in memory.
+const SCALE: u32 = 10;
+const SECONDS: u32 = 2;
+
+/// One run of pgbench.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct RelayRun {
+    /// Always `relay`.
+    kind: &'static str,
+    /// `unix` or `tcp`.
+    transport: &'static str,
+    /// pgbench's query mode.
+    mode: &'static str,
+    /// Connections.
+    clients: u32,
+    /// `direct`, `pgbouncer` or `toastrack`.
+    side: &'static str,
+    /// From 1.
+    round: u8,
+    /// Queries a second.
+    queries_per_second: f64,
+    /// 99th percentile of the time of a query, in microseconds.
+    p99_us: u32,
+    /// Processor time of the proxy for each query, in microseconds; 0 for direct.
+    proxy_cpu_us: f64,
+}
+
+/// A server that pgbench can be pointed at.
+struct Place {
+    side: &'static str,
+    port: u16,
+    /// The directory of its Unix socket.
+    directory: String,
+}
+
+/// Runs everything; each run is given to `report`.
+///
+/// # Errors
+/// When a server does not start, or pgbench fails.
+pub(crate) fn run(
+    args: &Args,
+    directory: &Path,
+    mut report: impl FnMut(&RelayRun) -> Result<(), BenchError>,
+) -> Result<Vec<RelayRun>, BenchError> {
+    let cluster = servers::start_postgres(args, directory)?;
+    let sidecar = Sidecar::start(args, &cluster, directory, DATABASE)?;
+    let pooler = Pooler::start(&cluster, directory)?;
+    let clock = CpuClock {
+        proxies: [Some(sidecar.pid()), Some(pooler.pid())],
+        postmaster: None,
+    };
+    let sockets = |path: &Path| path.display().to_string();
+    let mut places = [
+        Place {
+            side: "direct",
+            port: cluster.port(),
+            directory: sockets(cluster.socket_dir()),
+        },
+        Place {
+            side: "pgbouncer",
+            port: pooler.port(),
+            directory: sockets(cluster.socket_dir()),
+        },
+        Place {
+            side: "toastrack",
+            port: sidecar.port(),
+            directory: sockets(directory),
+        },
+    ];
+    let scale = SCALE.to_string();
+    pgbench(
+        &cluster,
+        &places[0],
+        Transport::Unix,
+        &["-i", "-q", "-s", &scale],
+    )?;
+    let mut runs = Vec::new();
+    for transport in [Transport::Unix, Transport::Tcp] {
+        for clients in CLIENTS {
+            for mode in MODES {
+                for round in 1..=args.rounds {
+                    for place in &places {
+                        let log = tempfile::tempdir()
+                            .map_err(BenchError::io("make a directory for pgbench's log"))?;
+                        let prefix = log.path().join("log").display().to_string();
+                        let (count, seconds) = (clients.to_string(), SECONDS.to_string());
+                        let before = clock.read();
+                        let output = pgbench(
+                            &cluster,
+                            place,
+                            transport,
+                            &[
+                                "-n",
+                                "-S",
+                                "-M",
+                                mode,
+                                "-c",
+                                &count,
+                                "-T",
+                                &seconds,
+                                "--log",
+                                "--log-prefix",
+                                &prefix,
+                            ],
+                        )?;
+                        let cpu = clock.read().since(before).sidecar;
+                        let mut latencies = latencies(log.path())?;
+                        latencies.sort_unstable();
+                        let rank = (latencies.len() * 99).div_ceil(100).max(1);
+                        let run = RelayRun {
+                            kind: "relay",
+                            transport: transport.name(),
+                            mode,
+                            clients,
+                            side: place.side,
+                            round,
+                            queries_per_second: rate(&output)?,
+                            p99_us: latencies.get(rank - 1).copied().unwrap_or(0),
+                            proxy_cpu_us: cpu * 1e6 / latencies.len().max(1) as f64,
+                        };
+                        report(&run)?;
+                        runs.push(run);
+                    }
+                    places.rotate_left(1);
+                }
+            }
+        }
+    }
+    Ok(runs)
+}
+
+fn pgbench(
+    cluster: &Cluster,
+    place: &Place,
+    transport: Transport,
+    arguments: &[&str],
+) -> Result<String, BenchError> {
+    let host = match transport {
+        Transport::Unix => place.directory.as_str(),
+        Transport::Tcp => "127.0.0.1",
+    };
+    let output = Command::new(cluster.binaries().directory().join("pgbench"))
+        .args(arguments)
+        .args(["-h", host, "-p", &place.port.to_string()])
+        .args(["-U", cluster.superuser(), DATABASE])
+        .output()
+        .map_err(BenchError::io("run pgbench"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(BenchError::Pgbench(format!("{}: {said}", place.side)));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// `tps` in what pgbench prints.
+fn rate(output: &str) -> Result<f64, BenchError> {
+    output
+        .lines()
+        .find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok())
+        .ok_or_else(|| BenchError::Pgbench(format!("no rate in its output: {output}")))
+}
+
+/// Microseconds of each query, the third column of pgbench's logs.
+fn latencies(directory: &Path) -> Result<Vec<u32>, BenchError> {
+    let reading = || BenchError::io("read pgbench's log");
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(reading())? {
+        let text = std::fs::read_to_string(entry.map_err(reading())?.path()).map_err(reading())?;
+        let column = |line: &str| line.split(' ').nth(2)?.parse::<u32>().ok();
+        all.extend(text.lines().filter_map(column));
+    }
+    Ok(all)
+}
+
+/// The table for people: one line for each transport, number of clients and mode.
+pub(crate) fn table(runs: &[RelayRun]) -> String {
+    let mut text = format!(
+        "{:<6}{:<10}{:>8}{:>10}{:>22}{:>22}{:>14}\n",
+        "",
+        "mode",
+        "clients",
+        "direct",
+        "pgbouncer (cpu, p99)",
+        "toastrack (cpu, p99)",
+        "x pgbouncer"
+    );
+    let mut seen = Vec::new();
+    for run in runs {
+        let key = (run.transport, run.clients, run.mode);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let of = |side: &str, field: fn(&RelayRun) -> f64| {
+            let mut all: Vec<f64> = runs
+                .iter()
+                .filter(|run| (run.transport, run.clients, run.mode) == key && run.side == side)
+                .map(field)
+                .collect();
+            all.sort_unstable_by(f64::total_cmp);
+            all.get(all.len() / 2).copied().unwrap_or(0.0)
+        };
+        let rate = |side| of(side, |run| run.queries_per_second);
+        let proxy = |side| {
+            let cpu = of(side, |run| run.proxy_cpu_us);
+            let p99 = of(side, |run| f64::from(run.p99_us));
+            format!("{:.0} ({cpu:.0} us, {p99:.0} us)", rate(side))
+        };
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            text,
+            "{:<6}{:<10}{:>8}{:>10.0}{:>22}{:>22}{:>14.2}",
+            run.transport,
+            run.mode,
+            run.clients,
+            rate("direct"),
+            proxy("pgbouncer"),
+            proxy("toastrack"),
+            rate("toastrack") / rate("pgbouncer")
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_found() {
+        let output =
+            "latency average = 0.1 ms\ntps = 12345.678901 (without initial connection time)\n";
+        assert!((rate(output).unwrap() - 12345.678901).abs() < 1e-6);
+        assert!(rate("nothing").is_err());
+    }
+
+    #[test]
+    fn a_line_holds_the_medians_of_its_rounds() {
+        let run = |side, round, queries_per_second| RelayRun {
+            kind: "relay",
+            transport: "unix",
+            mode: "simple",
+            clients: 8,
+            side,
+            round,
+            queries_per_second,
+            p99_us: 100,
+            proxy_cpu_us: 20.0,
+        };
+        let mut runs = Vec::new();
+        for (round, rate) in [(1, 100.0), (2, 500.0), (3, 300.0)] {
+            runs.push(run("direct", round, 2.0 * rate));
+            runs.push(run("pgbouncer", round, rate));
+            runs.push(run("toastrack", round, rate / 2.0));
+        }
+        let table = table(&runs);
+        let line = table.lines().nth(1).unwrap();
+        for part in ["600", "300 (20 us, 100 us)", "150 (20 us, 100 us)", "0.50"] {
+            assert!(line.contains(part), "{line}");
+        }
+        assert_eq!(table.lines().count(), 2);
+    }
+}
