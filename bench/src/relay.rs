@@ -198,7 +198,7 @@ fn latencies(directory: &Path) -> Result<Vec<u32>, BenchError> {
 /// The table for people: one line for each transport, number of clients and mode.
 pub(crate) fn table(runs: &[RelayRun]) -> String {
     let mut text = format!(
-        "{:<6}{:<10}{:>8}{:>10}{:>22}{:>22}{:>14}\n",
+        "{:<6}{:<10}{:>8}{:>10}{:>27}{:>27}{:>14}\n",
         "",
         "mode",
         "clients",
@@ -232,7 +232,7 @@ pub(crate) fn table(runs: &[RelayRun]) -> String {
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "{:<6}{:<10}{:>8}{:>10.0}{:>22}{:>22}{:>14.2}",
+            "{:<6}{:<10}{:>8}{:>10.0}{:>27}{:>27}{:>14.2}",
             run.transport,
             run.mode,
             run.clients,
