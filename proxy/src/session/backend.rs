@@ -20,7 +20,7 @@ use toastrack_wire::backend::{
 use toastrack_wire::frame::HEADER_LEN;
 use toastrack_wire::{Header, backend_header, tag::backend as tag};
 
-use super::inbox::Inbox;
+use super::inbox::{IDLE, Inbox, START_CAPACITY};
 use super::ledger::{Entry, SimpleQuery};
 use super::statements::Shape;
 use super::{Session, describe, errors, sasl};
@@ -590,6 +590,7 @@ impl<'s> Backend<'s> {
         self.inbox.make_room(self.last_read);
         let draining = &self.session.context.draining;
         loop {
+            let roomy = self.inbox.is_roomy() || self.outbox.capacity() > START_CAPACITY;
             let check = async {
                 draining.cancelled().await;
                 tokio::time::sleep(DRAIN_CHECK).await;
@@ -599,6 +600,10 @@ impl<'s> Backend<'s> {
                     self.last_read = read?;
                     add(&self.session.context.metrics.server_bytes_in, self.last_read as u64);
                     return Ok(self.last_read > 0);
+                }
+                () = tokio::time::sleep(IDLE), if roomy && self.outbox.is_empty() => {
+                    self.inbox.shrink();
+                    self.outbox = Vec::new();
                 }
                 () = check => {
                     if self.between_transactions && self.session.ledger.lock().may_end() {

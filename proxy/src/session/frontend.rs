@@ -18,7 +18,7 @@ use toastrack_wire::frontend::{
 };
 use toastrack_wire::{Header, frontend_header, tag::frontend as tag};
 
-use super::inbox::Inbox;
+use super::inbox::{IDLE, Inbox};
 use super::ledger::{Entry, SimpleQuery};
 use super::outbox::Outbox;
 use super::statements::{ParamSite, Statement};
@@ -396,12 +396,22 @@ impl<'s> Frontend<'s> {
 
     /// Waits for more from the client, or for a wish to abort; 0 at the end.
     pub(super) async fn fill(&mut self) -> io::Result<usize> {
-        tokio::select! {
-            read = read(self.session, &mut self.client, &mut self.inbox, &mut self.last_read) => read,
-            () = self.session.abort_wanted.notified() => {
-                self.abort_if_wanted();
-                // Anything but 0, which would mean the end.
-                Ok(1)
+        loop {
+            let roomy = self.inbox.is_roomy() || self.outbox.is_roomy();
+            tokio::select! {
+                read = read(self.session, &mut self.client, &mut self.inbox, &mut self.last_read) => {
+                    return read;
+                }
+                () = self.session.abort_wanted.notified() => {
+                    self.abort_if_wanted();
+                    // Anything but 0, which would mean the end.
+                    return Ok(1);
+                }
+                () = tokio::time::sleep(IDLE), if roomy => {
+                    self.inbox.shrink();
+                    self.outbox.shrink();
+                    self.last_read = 0;
+                }
             }
         }
     }

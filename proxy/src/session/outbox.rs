@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use toastrack_offload::{Store, Ticket};
 
+use super::inbox::START_CAPACITY;
 use crate::metrics::{InlineReason, Metrics, add};
 use crate::server::Writer;
 
@@ -47,6 +48,18 @@ impl Outbox {
 
     pub(super) fn push(&mut self, frame: &[u8]) {
         self.bytes.extend_from_slice(frame);
+    }
+
+    /// Whether it has more room than a session needs that waits.
+    pub(super) fn is_roomy(&self) -> bool {
+        self.bytes.is_empty() && self.bytes.capacity() > START_CAPACITY
+    }
+
+    /// Gives room back.
+    pub(super) fn shrink(&mut self) {
+        if self.is_roomy() {
+            self.bytes = Vec::new();
+        }
     }
 
     pub(super) fn is_full(&self) -> bool {
