@@ -9,7 +9,7 @@ use aho_corasick::AhoCorasick;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CopyStmt, DefElem, TransactionStmtKind};
 
-use crate::copy_out::{DEEPEST, LONGEST, text_of};
+use crate::copy_out::{DEEPEST, text_of};
 
 /// A `COPY ... FROM STDIN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,10 +64,7 @@ pub enum CopyFormat {
 /// does not say `STDIN`.
 pub fn copies_in(text: &[u8]) -> Vec<Option<CopyIn>> {
     let opening = |byte: &&u8| matches!(byte, b'(' | b'[');
-    if text.len() > LONGEST
-        || !STDIN.is_match(text)
-        || text.iter().filter(opening).count() > DEEPEST
-    {
+    if !may_copy_in(text) || text.iter().filter(opening).count() > DEEPEST {
         return Vec::new();
     }
     let Some(parsed) = std::str::from_utf8(text)
@@ -102,6 +99,14 @@ pub fn copies_in(text: &[u8]) -> Vec<Option<CopyIn>> {
     }
     copies
 }
+
+/// Whether [`copies_in`] is worth calling: the text says `STDIN`, and is no longer than one that copies.
+pub fn may_copy_in(text: &[u8]) -> bool {
+    text.len() <= LONGEST && STDIN.is_match(text)
+}
+
+/// Rows do not stand in the text.
+const LONGEST: usize = 64 * 1024;
 
 /// What of the same text has run before a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -61,7 +61,7 @@ pub fn copies_out(text: &[u8]) -> Vec<CopyOut> {
 }
 
 /// A COPY of a query longer than this is unheard of, and costs more to parse than to guess.
-pub(crate) const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 1 << 20;
 /// The parser recurses with the nesting of its input.
 pub(crate) const DEEPEST: usize = 1000;
 

@@ -20,7 +20,7 @@ mod tables;
 mod tokens;
 
 pub use analyzer::Analyzer;
-pub use copy_in::{CopyFormat, CopyIn, CopyInLayout, copies_in};
+pub use copy_in::{CopyFormat, CopyIn, CopyInLayout, copies_in, may_copy_in};
 pub use copy_out::{CopyOut, copies_out};
 pub use edit::{EditMap, apply_edits};
 pub use glance::{changes_names, row_shape};

@@ -27,6 +27,9 @@ impl Frontend<'_> {
     /// the order of the copies. To be called before the query is noted.
     pub(super) fn ask_before_query(&mut self, text: &[u8]) -> VecDeque<Option<Arc<Asked>>> {
         let mut questions = VecDeque::new();
+        if !toastrack_sql::may_copy_in(text) {
+            return questions;
+        }
         let Some(catalog) = self.session.offloading() else {
             return questions;
         };
@@ -134,8 +137,8 @@ impl Frontend<'_> {
             }
             _ => self.break_copy_off(),
         }
-        *self.session.copy_in.lock() = None;
         if [tag::COPY_DONE, tag::COPY_FAIL, tag::QUERY, tag::EXECUTE].contains(&message) {
+            *self.session.copy_in.lock() = None;
             self.session.rows_passed.store(false, Ordering::Relaxed);
         }
     }
