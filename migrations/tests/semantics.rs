@@ -11,7 +11,9 @@ use common::{failure, one, rows, try_rows};
 use toastrack_migrations::ColumnKind;
 
 /// Where the proxy's tests of what the page lists are.
-const PROXY_TESTS: [&str; 5] = [
+const PROXY_TESTS: [&str; 7] = [
+    "copy_in/flow",
+    "copy_in/targets",
     "corruption",
     "differential/copy",
     "differential/params",
@@ -83,6 +85,7 @@ fn the_page_names_the_tests() {
             "value_of",
             "pg_read_binary_file",
             "client_encoding",
+            "pg_class",
         ];
         assert!(
             known_words.contains(&named) || all.iter().any(|test| test == named),

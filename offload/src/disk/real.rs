@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, CWD, FallocateFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, chmodat, chownat,
@@ -151,13 +152,23 @@ impl Disk for RealDisk {
     fn lock(&self, name: &str) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
         let file = self.open_with(name, OFlags::RDWR | OFlags::CREATE, OWNER_FILE)?;
         fchmod(&file, OWNER_FILE)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Box::new(file))),
-            Err(Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error.into()),
+        let began = Instant::now();
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Some(Box::new(file))),
+                Err(Errno::WOULDBLOCK) if began.elapsed() < LOCK_PATIENCE => {
+                    std::thread::sleep(LOCK_PATIENCE / 20);
+                }
+                Err(Errno::WOULDBLOCK) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }
+
+/// A lock that was given back may be held for a moment more: by a child that another thread has forked
+/// and that has not run its program yet.
+const LOCK_PATIENCE: Duration = Duration::from_millis(200);
 
 struct RealFile {
     file: File,
