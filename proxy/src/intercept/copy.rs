@@ -105,7 +105,7 @@ impl CopyRows {
             fields::find_untyped(reader.store, reader.catalog, self.binary, field?)
         };
         if self.binary {
-            return binary_fields(row, header).map(find).collect();
+            return copy::split_binary(after(row, header)).map(find).collect();
         }
         let (line, _) = copy::split_line_end(row);
         self.text_fields(line)
@@ -206,43 +206,22 @@ impl CopyRows {
     ) -> Result<Vec<u8>, RowError> {
         // The header and the number of fields stay.
         let mut out = row[..header + 2].to_vec();
-        for (field, found) in binary_fields(row, header).zip(found) {
+        for (field, found) in copy::split_binary(after(row, header)).zip(found) {
             let value: Option<Cow<'_, [u8]>> = match (field, found) {
                 (Some(field), Some(found)) => {
                     Some(fields::written(found, field, values, reader.encoding)?)
                 }
                 (field, _) => field.map(Cow::Borrowed),
             };
-            match value {
-                Some(value) => {
-                    // A value is far below 2 GiB, and a longer row would not fit a message.
-                    out.extend_from_slice(&(value.len() as u32).to_be_bytes());
-                    out.extend_from_slice(&value);
-                }
-                None => out.extend_from_slice(&(-1_i32).to_be_bytes()),
-            }
+            copy::write_binary(value.as_deref(), &mut out);
         }
         Ok(out)
     }
 }
 
-/// The fields of a row of a binary copy. Ends early where the row is not laid out as one.
-fn binary_fields(row: &[u8], header: usize) -> impl Iterator<Item = Option<&[u8]>> {
-    let rest = row.get(header..).unwrap_or_default();
-    let (count, mut rest) = match rest.split_first_chunk() {
-        Some((count, rest)) => (i16::from_be_bytes(*count).max(0), rest),
-        None => (0, rest),
-    };
-    (0..count).map_while(move |_| {
-        let (len, after) = rest.split_first_chunk()?;
-        let Ok(len) = usize::try_from(i32::from_be_bytes(*len)) else {
-            rest = after;
-            return Some(None);
-        };
-        let (field, after) = after.split_at_checked(len)?;
-        rest = after;
-        Some(Some(field))
-    })
+/// The row behind what stands before the first one of a copy.
+fn after(row: &[u8], header: usize) -> &[u8] {
+    row.get(header..).unwrap_or_default()
 }
 
 /// One search for each spelling spares most rows a closer look.
