@@ -62,7 +62,7 @@ enum RowsOf {
 }
 
 /// The client is written to from here on even while more rows are waiting.
-const FULL: usize = 256 * 1024;
+const FULL: usize = 64 * 1024;
 const KEPT_CAPACITY: usize = 512 * 1024;
 /// Longer messages that need no look are passed on piece by piece.
 const LONG_FRAME: usize = 256 * 1024;
