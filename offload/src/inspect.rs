@@ -4,7 +4,7 @@
 //! Promises:   S9, nothing on disk panics or leads to a large allocation. What is not verified is
 //!             never counted as verified. A write in progress is not called damage.
 //! Format:     docs/format/segment-v1.md
-//! Proof:      tests/inspect.rs, tests/inspect_repair.rs, tests/inspect_snapshot.rs
+//! Proof:      tests/inspect/, tests/inspect_repair.rs, tests/inspect_snapshot.rs
 
 mod chunk;
 mod condition;
@@ -29,14 +29,12 @@ pub use self::walk::{Damage, Depth, Finding, SegmentReport};
 use crate::disk::{Disk, DiskFile, RealDisk};
 use crate::error::{Kind, StoreError};
 use crate::format::StoreId;
-use crate::format::bytes::array_at;
-use crate::format::manifest;
 use crate::format::record::{self, HEADER_LEN};
 use crate::format::superblock::{self, Superblock};
 use crate::key::StoreKey;
 use crate::kind::Codec;
 use crate::reference::{Address, Reference};
-use crate::store::open::{KEY, KEY_LEN, read_small};
+use crate::store::open::{read_key, read_small};
 use crate::store::segments::{self, FOLDER, Name};
 
 /// A store seen from outside. It may be open in another process.
@@ -190,36 +188,24 @@ impl Inspector {
     /// # Errors
     /// `Corrupt` when something else stands there or nothing; `Io` when the disk failed.
     pub fn read(&self, reference: &Reference) -> Result<(Chunk, Vec<u8>), StoreError> {
-        let expected = *reference.address();
-        let (chunk, value) = self.read_at(expected.segment, expected.offset)?;
-        if chunk.address() != Some(expected) {
+        let (chunk, content) = self.read_record(reference.address())?;
+        match reference.codec() {
+            Codec::Raw | Codec::Lz4 => Ok((chunk, content)),
+            Codec::Manifest => Ok((chunk, self.put_together(reference.address(), &content)?)),
+        }
+    }
+
+    /// The record of an address, verified; of a value in pieces the payload of its manifest.
+    fn read_record(&self, expected: &Address) -> Result<(Chunk, Vec<u8>), StoreError> {
+        let (chunk, content) = self.read_at(expected.segment, expected.offset)?;
+        if chunk.address() != Some(*expected) {
             return Err(StoreError::corrupt(
                 expected.segment,
                 expected.offset,
                 "the record header does not agree with the reference",
             ));
         }
-        match expected.codec {
-            Codec::Raw | Codec::Lz4 => Ok((chunk, value)),
-            Codec::Manifest => Ok((chunk, self.put_together(&expected, &value)?)),
-        }
-    }
-
-    /// The value whose manifest has this payload.
-    fn put_together(&self, address: &Address, payload: &[u8]) -> Result<Vec<u8>, StoreError> {
-        let corrupt = |seen| StoreError::corrupt(address.segment, address.offset, seen);
-        let key = self.key.as_ref().map_err(|_| {
-            corrupt("it is stored in pieces, which cannot be told without the store's key")
-        })?;
-        let piece = |piece: &Address| {
-            let read = self.read(&Reference::seal(key, *piece));
-            read.map(|(_, bytes)| bytes)
-        };
-        let value = manifest::assemble(key, address, payload, piece)?;
-        if key.identity(&value) != address.identity {
-            return Err(corrupt("its content has another identity"));
-        }
-        Ok(value)
+        Ok((chunk, content))
     }
 
     /// Reads the chunk at a place and verifies it, its identity included where there is a key; gives
@@ -287,19 +273,6 @@ impl Inspector {
     fn open_segment(&self, segment: u32) -> io::Result<Arc<dyn DiskFile>> {
         self.disk.open(&segments::file_name(segment), false)
     }
-}
-
-fn read_key(disk: &dyn Disk, superblock: &Superblock) -> Result<StoreKey, String> {
-    let bytes = read_small(disk, KEY, KEY_LEN + 1)
-        .map_err(|error| format!("the key file cannot be read: {error}"))?;
-    if bytes.len() != KEY_LEN {
-        return Err(format!("the key file is not {KEY_LEN} bytes long"));
-    }
-    let key = StoreKey::new(array_at(&bytes, 0));
-    if key.check() != superblock.key_check {
-        return Err("the key file is of another store".to_owned());
-    }
-    Ok(key)
 }
 
 impl fmt::Debug for Inspector {

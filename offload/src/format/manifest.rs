@@ -33,17 +33,25 @@ pub(crate) fn assemble<P: AsRef<[u8]>>(
     payload: &[u8],
     read: impl Fn(&Address) -> Result<P, StoreError>,
 ) -> Result<Vec<u8>, StoreError> {
-    let logical_len = address.logical_len as usize;
-    let pieces = parse(key, payload, logical_len).ok_or_else(|| {
-        let seen = "its list of pieces is not one";
-        StoreError::corrupt(address.segment, address.offset, seen)
-    })?;
+    let pieces = pieces_of(key, address, payload)?;
     // The lengths of the pieces add up to this.
-    let mut value = Vec::with_capacity(logical_len);
+    let mut value = Vec::with_capacity(address.logical_len as usize);
     for piece in &pieces {
         value.extend_from_slice(read(piece)?.as_ref());
     }
     Ok(value)
+}
+
+/// The pieces that the manifest at `address` names with this payload.
+pub(crate) fn pieces_of(
+    key: &StoreKey,
+    address: &Address,
+    payload: &[u8],
+) -> Result<Vec<Address>, StoreError> {
+    parse(key, payload, address.logical_len as usize).ok_or_else(|| {
+        let seen = "its list of pieces is not one";
+        StoreError::corrupt(address.segment, address.offset, seen)
+    })
 }
 
 /// The pieces that a payload names. `None` when it is not one of a value of `logical_len` bytes, or

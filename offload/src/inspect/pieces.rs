@@ -3,8 +3,9 @@
 use super::Inspector;
 use crate::error::StoreError;
 use crate::format::manifest;
+use crate::key::StoreKey;
 use crate::kind::Codec;
-use crate::reference::Reference;
+use crate::reference::{Address, Reference};
 
 impl Inspector {
     /// The pieces of a value; none for a value that is stored in one record.
@@ -16,20 +17,33 @@ impl Inspector {
         if address.codec != Codec::Manifest {
             return Ok(Vec::new());
         }
-        let corrupt = |seen| StoreError::corrupt(address.segment, address.offset, seen);
-        let key = self
-            .key
-            .as_ref()
-            .map_err(|_| corrupt("its list of pieces cannot be read without the store's key"))?;
-        let (chunk, payload) = self.read_at(address.segment, address.offset)?;
-        if chunk.address() != Some(*address) {
-            return Err(corrupt(
-                "the record header does not agree with the reference",
-            ));
-        }
-        let pieces = manifest::parse(key, &payload, address.logical_len as usize)
-            .ok_or_else(|| corrupt("its list of pieces is not one"))?;
+        let key = self.key_of_pieces(address)?;
+        let (_, payload) = self.read_record(address)?;
+        let pieces = manifest::pieces_of(key, address, &payload)?;
         let sealed = pieces.into_iter().map(|piece| Reference::seal(key, piece));
         Ok(sealed.collect())
+    }
+
+    /// The value whose manifest, at `address`, has this payload.
+    pub(super) fn put_together(
+        &self,
+        address: &Address,
+        payload: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
+        let key = self.key_of_pieces(address)?;
+        let piece = |piece: &Address| self.read_record(piece).map(|(_, bytes)| bytes);
+        let value = manifest::assemble(key, address, payload, piece)?;
+        if key.identity(&value) != address.identity {
+            let seen = "its content has another identity";
+            return Err(StoreError::corrupt(address.segment, address.offset, seen));
+        }
+        Ok(value)
+    }
+
+    fn key_of_pieces(&self, address: &Address) -> Result<&StoreKey, StoreError> {
+        self.key.as_ref().map_err(|_| {
+            let seen = "its list of pieces cannot be read without the store's key";
+            StoreError::corrupt(address.segment, address.offset, seen)
+        })
     }
 }

@@ -128,15 +128,21 @@ fn failed(directory: &str, what: &str, error: io::Error) -> StoreError {
 fn known(disk: &dyn Disk, bytes: &[u8], shown: &str) -> Result<(Superblock, StoreKey), StoreError> {
     let superblock = Superblock::parse(bytes)
         .map_err(|error| bad(shown, format_args!("superblock refused: {error}")))?;
+    let key = read_key(disk, &superblock).map_err(|error| bad(shown, error))?;
+    Ok((superblock, key))
+}
+
+/// The key of a store with this superblock; says what is wrong with it otherwise.
+pub(crate) fn read_key(disk: &dyn Disk, superblock: &Superblock) -> Result<StoreKey, String> {
     let bytes = read_small(disk, KEY, KEY_LEN + 1)
-        .map_err(|error| bad(shown, format_args!("reading the key file: {error}")))?;
+        .map_err(|error| format!("the key file cannot be read: {error}"))?;
     let key = <[u8; KEY_LEN]>::try_from(bytes.as_slice())
-        .map_err(|_| bad(shown, "the key file is not 32 bytes long"))?;
+        .map_err(|_| format!("the key file is not {KEY_LEN} bytes long"))?;
     let key = StoreKey::new(key);
     if key.check() != superblock.key_check {
-        return Err(bad(shown, "the key file is of another store"));
+        return Err("the key file is of another store".to_owned());
     }
-    Ok((superblock, key))
+    Ok(key)
 }
 
 /// Makes a new store. The superblock comes last: a directory that has it has all the rest.

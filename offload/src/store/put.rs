@@ -17,6 +17,15 @@ use crate::reference::{Address, Reference};
 use crate::stats::add;
 use crate::{MAX_RECORD_LEN, MAX_VALUE_LEN};
 
+/// What a value is, wherever it is stored.
+#[derive(Clone, Copy)]
+struct Content {
+    kind: ValueKind,
+    identity: Identity,
+    logical_len: u32,
+    char_len: u32,
+}
+
 impl Shared {
     pub(super) fn put(
         &self,
@@ -24,70 +33,56 @@ impl Shared {
         char_len: u32,
         value: &[u8],
     ) -> Result<Put, StoreError> {
-        let logical_len = checked_len(char_len, value)?;
-        let identity = self.key.identity(value);
-        let put = match self.stored_already(kind, identity, logical_len, char_len) {
+        let content = Content {
+            kind,
+            logical_len: checked_len(char_len, value)?,
+            char_len,
+            identity: self.key.identity(value),
+        };
+        let logical_len = u64::from(content.logical_len);
+        let put = match self.stored_already(&content) {
             Some(put) => {
                 add(&self.counters.dedup_hits, 1);
-                add(&self.counters.dedup_bytes, u64::from(logical_len));
+                add(&self.counters.dedup_bytes, logical_len);
                 Ok(put)
             }
-            None if value.len() > MAX_RECORD_LEN => {
-                self.put_in_pieces(kind, identity, char_len, value)
-            }
-            None => self.append_value(kind, identity, char_len, value),
+            None if value.len() > MAX_RECORD_LEN => self.put_in_pieces(content, value),
+            None => self.append_value(content, value),
         }
         .inspect_err(|_| add(&self.counters.puts_refused, 1))?;
         add(&self.counters.values_put, 1);
-        add(&self.counters.logical_bytes, u64::from(logical_len));
+        add(&self.counters.logical_bytes, logical_len);
         Ok(put)
     }
 
     /// The pieces are values of kind bytea of their own, shared with other values where they are
     /// equal. When one is refused, those before it stay without a manifest that names them.
-    fn put_in_pieces(
-        &self,
-        kind: ValueKind,
-        identity: Identity,
-        char_len: u32,
-        value: &[u8],
-    ) -> Result<Put, StoreError> {
+    fn put_in_pieces(&self, content: Content, value: &[u8]) -> Result<Put, StoreError> {
         let mut payload = Vec::with_capacity(manifest::payload_len(value.len()));
         let mut ticket = Ticket::default();
         for piece in manifest::pieces(value) {
             let len = checked_len(0, piece)?;
-            let identity = self.key.identity(piece);
-            let put = match self.stored_already(ValueKind::Bytea, identity, len, len) {
+            let content = Content {
+                kind: ValueKind::Bytea,
+                identity: self.key.identity(piece),
+                logical_len: len,
+                char_len: len,
+            };
+            let put = match self.stored_already(&content) {
                 Some(put) => put,
-                None => self.append_value(ValueKind::Bytea, identity, len, piece)?,
+                None => self.append_value(content, piece)?,
             };
             ticket = ticket.max(put.ticket);
             manifest::push(&mut payload, &put.reference);
         }
-        let address = Address {
-            kind,
-            codec: Codec::Manifest,
-            segment: 0,
-            offset: 0,
-            stored_len: checked_len(0, &payload)?,
-            logical_len: checked_len(char_len, value)?,
-            char_len,
-            identity,
-        };
-        let put = self.append(address, None, &payload)?;
+        let put = self.append(content, Codec::Manifest, None, &payload)?;
         Ok(Put {
             ticket: ticket.max(put.ticket),
             ..put
         })
     }
 
-    fn append_value(
-        &self,
-        kind: ValueKind,
-        identity: Identity,
-        char_len: u32,
-        value: &[u8],
-    ) -> Result<Put, StoreError> {
+    fn append_value(&self, content: Content, value: &[u8]) -> Result<Put, StoreError> {
         let compressed = self.options.compression.compress(value);
         let (codec, payload) = match &compressed {
             Some(compressed) => (Codec::Lz4, compressed.as_slice()),
@@ -95,17 +90,7 @@ impl Shared {
         };
         let digest: Option<[u8; 32]> = (self.options.server_digest && codec == Codec::Raw)
             .then(|| Sha256::digest(payload).into());
-        let address = Address {
-            kind,
-            codec,
-            segment: 0,
-            offset: 0,
-            stored_len: checked_len(0, payload)?,
-            logical_len: checked_len(char_len, value)?,
-            char_len,
-            identity,
-        };
-        let put = self.append(address, digest.as_ref(), payload)?;
+        let put = self.append(content, codec, digest.as_ref(), payload)?;
         if codec == Codec::Lz4 {
             let counters = &self.counters;
             add(&counters.values_compressed, 1);
@@ -115,13 +100,24 @@ impl Shared {
         Ok(put)
     }
 
-    /// Appends the record of `address`, whose place is still open.
+    /// Appends a record.
     fn append(
         &self,
-        mut address: Address,
+        content: Content,
+        codec: Codec,
         digest: Option<&[u8; 32]>,
         payload: &[u8],
     ) -> Result<Put, StoreError> {
+        let mut address = Address {
+            kind: content.kind,
+            codec,
+            segment: 0,
+            offset: 0,
+            stored_len: checked_len(0, payload)?,
+            logical_len: content.logical_len,
+            char_len: content.char_len,
+            identity: content.identity,
+        };
         let footprint = record::footprint(payload.len());
         let longest =
             segments::records_end(self.options.segment_len_bytes) - u64::from(RECORDS_START);
@@ -150,17 +146,13 @@ impl Shared {
     }
 
     /// A record of the same value that may be shared.
-    fn stored_already(
-        &self,
-        kind: ValueKind,
-        identity: Identity,
-        logical_len: u32,
-        char_len: u32,
-    ) -> Option<Put> {
-        let entry = self
-            .hint
-            .lock()
-            .find(kind, identity, logical_len, char_len)?;
+    fn stored_already(&self, content: &Content) -> Option<Put> {
+        let entry = self.hint.lock().find(
+            content.kind,
+            content.identity,
+            content.logical_len,
+            content.char_len,
+        )?;
         let shareable = match self.pipeline.fate(entry.ticket) {
             Fate::Pending => true,
             Fate::Failed(_) => false,
