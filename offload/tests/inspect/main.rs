@@ -3,21 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod blocks;
+#[path = "../common/mod.rs"]
 mod common;
+mod live;
 
-use std::any::Any;
 use std::fs;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{HEADER_LEN, RECORDS_START, document, noise, put, segment_path, small};
-use parking_lot::Mutex;
 use tempfile::TempDir;
-use toastrack_offload::disk::{Audience, Disk, DiskFile, RealDisk};
 use toastrack_offload::inspect::{
     Damage, Depth, Finding, Inspector, Pace, SegmentReport, SegmentState,
 };
@@ -394,63 +391,6 @@ async fn what_recovery_cut_is_told_from_damage() {
     assert!(!found.is_sound() && !found.damaged.is_empty(), "{found:?}");
 }
 
-/// Proves: beside a writer that never rests, walks report no damage, and every record that was
-/// acknowledged before a walk began is in it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_writer_at_work_is_not_damage() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Store::open(toastrack_offload::StoreOptions {
-        segment_len_bytes: 1 << 20,
-        ..small(dir.path())
-    })
-    .unwrap();
-    let acknowledged = Arc::new(Mutex::new(Vec::new()));
-    let ended = Arc::new(AtomicBool::new(false));
-    let writers: Vec<_> = (0..4u64)
-        .map(|writer| {
-            let (store, acknowledged, ended) = (store.clone(), acknowledged.clone(), ended.clone());
-            tokio::spawn(async move {
-                let mut n = writer;
-                while !ended.load(Ordering::Relaxed) {
-                    let value = noise(n as usize * 7919 % 30_000, n);
-                    let reference = put(&store, &value).await.reference;
-                    acknowledged.lock().push(reference);
-                    n += 4;
-                }
-            })
-        })
-        .collect();
-    let (until, directory) = (Duration::from_secs(3), dir.path().to_owned());
-    let check = tokio::task::spawn_blocking(move || {
-        let inspector = Inspector::open(&directory).unwrap();
-        let (began, mut walks) = (Instant::now(), 0);
-        while began.elapsed() < until {
-            let before = acknowledged.lock().clone();
-            let found = walk(&inspector);
-            assert!(found.is_sound(), "{:?} {:?}", found.damaged, found.reports);
-            let mut records = found.records;
-            records.sort_unstable();
-            for reference in before {
-                let place = (reference.segment(), reference.offset());
-                assert!(records.binary_search(&place).is_ok(), "{reference:?}");
-            }
-            let newest = acknowledged.lock().last().copied();
-            if let Some(newest) = newest {
-                inspector.read(&newest).unwrap();
-            }
-            walks += 1;
-        }
-        walks
-    });
-    let walks = check.await;
-    ended.store(true, Ordering::Relaxed);
-    for writer in writers {
-        writer.await.unwrap();
-    }
-    store.close();
-    assert!(walks.unwrap() >= 3);
-}
-
 /// Proves: a walk is held back to the rate that was asked for.
 #[tokio::test]
 async fn a_walk_keeps_its_pace() {
@@ -514,194 +454,6 @@ async fn random_damage_never_panics() {
         let mut changed = text;
         changed[usize::from(random[0]) % text.len()] ^= random[1] | 1;
         assert_eq!(inspector.parse_any_text(&changed), None, "seed {seed}");
-    }
-}
-
-/// Proves: a store that crashes with a torn end and is recovered again and again, its segments sealed
-/// and shortened under the walk, is never called damaged, and what was acknowledged is always there.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn recovery_under_a_walk_is_not_damage() {
-    let dir = tempfile::tempdir().unwrap();
-    let directory = dir.path().to_owned();
-    Store::open(small(&directory)).unwrap().close();
-    let ended = Arc::new(AtomicBool::new(false));
-    let acknowledged = Arc::new(Mutex::new(Vec::<Reference>::new()));
-    let crashes = {
-        let (directory, ended, acknowledged) =
-            (directory.clone(), ended.clone(), acknowledged.clone());
-        tokio::spawn(async move {
-            let mut n = 0;
-            while !ended.load(Ordering::Relaxed) {
-                let store = Store::open(small(&directory)).unwrap();
-                let mut last = None;
-                for _ in 0..5 {
-                    let reference = put(&store, &noise(n as usize * 811 % 9000, n))
-                        .await
-                        .reference;
-                    acknowledged.lock().push(reference);
-                    last = Some(reference);
-                    n += 1;
-                }
-                store.close();
-                // What a crash leaves: half of a record behind the last one.
-                let last = last.unwrap();
-                let path = segment_path(&directory, last.segment());
-                let at = (u64::from(last.offset()) + 80 + u64::from(last.stored_len()))
-                    .next_multiple_of(8);
-                if n % 2 == 0 && at < 50_000 {
-                    let file = fs::OpenOptions::new().write(true).open(path).unwrap();
-                    file.write_all_at(&noise(3000, n), at).unwrap();
-                }
-            }
-            n
-        })
-    };
-    let walks = tokio::task::spawn_blocking(move || {
-        let inspector = Inspector::open(&directory)
-            .unwrap()
-            .settle_within(Duration::from_millis(500));
-        let (began, mut walks) = (Instant::now(), 0);
-        while began.elapsed() < Duration::from_secs(4) {
-            let before = acknowledged.lock().clone();
-            let found = walk(&inspector);
-            assert!(found.is_sound(), "{:?} {:?}", found.damaged, found.reports);
-            let mut records = found.records;
-            records.sort_unstable();
-            for reference in before {
-                let place = (reference.segment(), reference.offset());
-                assert!(records.binary_search(&place).is_ok(), "{reference:?}");
-            }
-            walks += 1;
-        }
-        walks
-    })
-    .await;
-    ended.store(true, Ordering::Relaxed);
-    let puts = crashes.await.unwrap();
-    let walks = walks.unwrap();
-    println!("{walks} walks beside {puts} puts");
-    assert!(walks >= 2 && puts > 20);
-}
-
-/// A disk that cannot read some blocks of one file.
-struct BadBlocks {
-    disk: RealDisk,
-    name: String,
-    bad: std::ops::Range<u64>,
-}
-
-struct BadFile {
-    file: Arc<dyn DiskFile>,
-    bad: std::ops::Range<u64>,
-}
-
-impl Disk for BadBlocks {
-    fn open(&self, name: &str, write: bool) -> io::Result<Arc<dyn DiskFile>> {
-        let bad = if name == self.name {
-            self.bad.clone()
-        } else {
-            0..0
-        };
-        let file = self.disk.open(name, write)?;
-        Ok(Arc::new(BadFile { file, bad }))
-    }
-    fn list(&self, name: &str) -> io::Result<Vec<String>> {
-        self.disk.list(name)
-    }
-    fn create(&self, _: &str, _: Audience) -> io::Result<Arc<dyn DiskFile>> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn create_dir(&self, _: &str, _: Audience) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn restrict(&self, _: &str, _: Audience) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn rename(&self, _: &str, _: &str) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn remove(&self, _: &str) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn sync_dir(&self, _: &str) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn lock(&self, _: &str) -> io::Result<Option<Box<dyn Any + Send + Sync>>> {
-        unreachable!("an inspector takes no lock")
-    }
-}
-
-impl DiskFile for BadFile {
-    fn byte_len(&self) -> io::Result<u64> {
-        self.file.byte_len()
-    }
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let end = offset + buffer.len() as u64;
-        if offset < self.bad.end && end > self.bad.start {
-            return Err(io::Error::from_raw_os_error(5));
-        }
-        self.file.read_at(buffer, offset)
-    }
-    fn read_at_now(&self, buffer: &mut [u8], offset: u64) -> io::Result<Option<usize>> {
-        self.read_at(buffer, offset).map(Some)
-    }
-    fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn sync_data(&self) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-    fn sync_all(&self) -> io::Result<()> {
-        unreachable!("an inspector changes nothing")
-    }
-}
-
-/// Proves: blocks that the disk cannot read are damage where they are, also in header and seal; every
-/// record beside them is still verified. An inspector never writes, which the disk sees to.
-#[tokio::test]
-async fn unreadable_blocks_are_damage_and_no_more() {
-    let (dir, rows) = closed().await;
-    let len = fs::metadata(segment_path(dir.path(), 1)).unwrap().len();
-    for bad in [
-        8192..12_288,
-        4096..8192,
-        20_480..40_960,
-        0..4096,
-        len - 4096..len,
-    ] {
-        let disk = BadBlocks {
-            disk: RealDisk::new(dir.path(), None),
-            name: "segments/00000001.seg".to_owned(),
-            bad: bad.clone(),
-        };
-        let inspector = Inspector::open_on(Arc::new(disk), "bad blocks")
-            .unwrap()
-            .settle_within(Duration::ZERO);
-        let found = walk(&inspector);
-        assert!(!found.reports[0].is_sound(), "{bad:?}");
-        assert!(found.reports[1].is_sound());
-        let untouched: Vec<(u32, u32)> = rows
-            .iter()
-            .map(|row| row.0)
-            .filter(|r| {
-                let end = u64::from(r.offset()) + 80 + u64::from(r.stored_len());
-                r.segment() != 1 || end <= bad.start || u64::from(r.offset()) >= bad.end
-            })
-            .map(|r| (r.segment(), r.offset()))
-            .collect();
-        assert_eq!(found.records, untouched, "{bad:?}");
-        if bad.start == 8192 {
-            assert!(
-                found.damaged.iter().any(|d| d.seen.contains("cannot read")),
-                "{found:?}"
-            );
-        }
     }
 }
 
