@@ -48,7 +48,17 @@ fn the_page_names_the_tests() {
             "{test} is not on the page"
         );
     }
-    let all: Vec<String> = ["semantics", "section3", "detoast", "columns", "install"]
+    let here_too = [
+        "altering",
+        "columns",
+        "comparisons",
+        "detoast",
+        "dumps",
+        "install",
+        "section3",
+        "semantics",
+    ];
+    let all: Vec<String> = here_too
         .iter()
         .map(|name| format!("tests/{name}.rs"))
         .chain(PROXY_TESTS.map(|name| format!("../proxy/tests/{name}.rs")))
