@@ -10,9 +10,10 @@ use std::sync::Arc;
 use toastrack_testkit::Cluster;
 use tokio_postgres::{Client, Config, NoTls};
 
-use crate::args::{Args, Transport};
+use crate::args::Args;
 use crate::cpu::CpuClock;
 use crate::data::{Pool, Received, ValueId};
+use crate::endpoint::Endpoint;
 use crate::error::BenchError;
 use crate::phase::{self, Phase, Tally, Work, WorkError};
 use crate::pooler::Pooler;
@@ -52,10 +53,7 @@ impl Bench {
     /// Whatever keeps a server from starting or a statement from working.
     pub(crate) async fn start(args: Args, directory: &Path) -> Result<Bench, BenchError> {
         let cluster = servers::start_postgres(&args, directory)?;
-        let direct: Config = parse(&match args.transport {
-            Transport::Unix => cluster.socket_connection_string(DATABASE),
-            Transport::Tcp => cluster.connection_string(DATABASE),
-        })?;
+        let direct = Endpoint::of(&cluster).config(cluster.superuser(), args.transport);
         let control = connect(Side::Direct, &direct).await?;
         let sidecar = if args.sides.contains(&Side::Toastrack) {
             Some(Sidecar::start(&args, &cluster, directory, DATABASE)?)
@@ -86,14 +84,14 @@ impl Bench {
         };
         for side in Side::ALL {
             if bench.args.sides.contains(&side) {
-                let lane = bench.lane(side, &direct).await?;
+                let lane = bench.lane(side).await?;
                 bench.lanes.push(lane);
             }
         }
         Ok(bench)
     }
 
-    async fn lane(&self, side: Side, direct: &Config) -> Result<Lane, BenchError> {
+    async fn lane(&self, side: Side) -> Result<Lane, BenchError> {
         let args = &self.args;
         let statements = Statements::new(side, args);
         self.control(side, "create the table", &statements.create)
@@ -105,12 +103,12 @@ impl Bench {
                 Pool::values(args.value_type, args.data, args.size, seed)
             }
         };
-        let (cluster, transport) = (&self.cluster, args.transport);
-        let config = match (side, &self.sidecar, &self.pooler) {
-            (Side::Toastrack, Some(sidecar), _) => sidecar.config(cluster, transport),
-            (Side::Pgbouncer, _, Some(pooler)) => pooler.config(cluster, transport),
-            _ => direct.clone(),
+        let endpoint = match (side, &self.sidecar, &self.pooler) {
+            (Side::Toastrack, Some(sidecar), _) => sidecar.endpoint().clone(),
+            (Side::Pgbouncer, _, Some(pooler)) => pooler.endpoint().clone(),
+            _ => Endpoint::of(&self.cluster),
         };
+        let config = endpoint.config(self.cluster.superuser(), args.transport);
         let count = [
             args.connections,
             args.read_connections,
@@ -372,13 +370,6 @@ fn statement_error(
     what: &'static str,
 ) -> impl FnOnce(tokio_postgres::Error) -> BenchError {
     move |source| BenchError::Statement { side, what, source }
-}
-
-fn parse(conninfo: &str) -> Result<Config, BenchError> {
-    conninfo.parse().map_err(|source| BenchError::Connect {
-        side: Side::Direct,
-        source,
-    })
 }
 
 /// Opens a connection whose driver task ends with the client.

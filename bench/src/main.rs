@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod cpu;
 mod data;
+mod endpoint;
 mod error;
 mod facts;
 mod phase;

@@ -2,14 +2,13 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use toastrack_testkit::Cluster;
-use tokio_postgres::Config;
 
-use crate::args::Transport;
+use crate::endpoint::Endpoint;
 use crate::error::BenchError;
 use crate::servers::DATABASE;
 use crate::sidecar::{free_address, stop};
@@ -18,8 +17,7 @@ use crate::sidecar::{free_address, stop};
 #[derive(Debug)]
 pub(crate) struct Pooler {
     child: Child,
-    port: u16,
-    socket_directory: PathBuf,
+    endpoint: Endpoint,
 }
 
 impl Pooler {
@@ -31,7 +29,6 @@ impl Pooler {
     /// `Pooler` when there is no pgbouncer or it does not start, or `Io`.
     pub(crate) fn start(cluster: &Cluster, directory: &Path) -> Result<Pooler, BenchError> {
         let port = free_address()?.port();
-        let socket_directory = cluster.socket_dir().to_owned();
         let config = directory.join("pgbouncer.ini");
         fs::write(&config, configuration(cluster, port))
             .map_err(BenchError::io(format!("write {}", config.display())))?;
@@ -59,17 +56,16 @@ impl Pooler {
             })?;
         let mut pooler = Pooler {
             child,
-            port,
-            socket_directory,
+            endpoint: Endpoint::new(port, cluster.socket_dir()),
         };
-        pooler.wait_until_ready(&log_path)?;
+        pooler.wait_until_ready(port, &log_path)?;
         Ok(pooler)
     }
 
-    fn wait_until_ready(&mut self, log: &Path) -> Result<(), BenchError> {
+    fn wait_until_ready(&mut self, port: u16, log: &Path) -> Result<(), BenchError> {
         let deadline = Instant::now() + Duration::from_secs(10);
         while Instant::now() < deadline {
-            if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
                 return Ok(());
             }
             if matches!(self.child.try_wait(), Ok(Some(_))) {
@@ -81,23 +77,9 @@ impl Pooler {
         Err(BenchError::Pooler(format!("did not start: {said}")))
     }
 
-    /// How clients connect.
-    pub(crate) fn config(&self, cluster: &Cluster, transport: Transport) -> Config {
-        let mut config = Config::new();
-        match transport {
-            Transport::Unix => config.host_path(&self.socket_directory),
-            Transport::Tcp => config.host("127.0.0.1"),
-        };
-        config
-            .port(self.port)
-            .user(cluster.superuser())
-            .dbname(DATABASE);
-        config
-    }
-
-    /// The port of its sockets.
-    pub(crate) fn port(&self) -> u16 {
-        self.port
+    /// Where clients connect.
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// The process id.

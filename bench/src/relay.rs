@@ -11,8 +11,10 @@ use toastrack_testkit::Cluster;
 
 use crate::args::{Args, Transport};
 use crate::cpu::CpuClock;
+use crate::endpoint::Endpoint;
 use crate::error::BenchError;
 use crate::pooler::Pooler;
+use crate::report::{median, percentile};
 use crate::servers::{self, DATABASE};
 use crate::sidecar::Sidecar;
 
@@ -45,13 +47,16 @@ pub(crate) struct RelayRun {
     proxy_cpu_us: f64,
 }
 
-/// A server that pgbench can be pointed at.
-struct Place {
-    side: &'static str,
-    port: u16,
-    /// The directory of its Unix socket.
-    directory: String,
+/// What one run does.
+#[derive(Clone, Copy)]
+struct Work {
+    transport: Transport,
+    clients: u32,
+    mode: &'static str,
 }
+
+/// A server that pgbench can be pointed at.
+type Place = (&'static str, Endpoint);
 
 /// Runs everything; each run is given to `report`.
 ///
@@ -69,108 +74,94 @@ pub(crate) fn run(
         proxies: [Some(sidecar.pid()), Some(pooler.pid())],
         postmaster: None,
     };
-    let sockets = |path: &Path| path.display().to_string();
-    let mut places = [
-        Place {
-            side: "direct",
-            port: cluster.port(),
-            directory: sockets(cluster.socket_dir()),
-        },
-        Place {
-            side: "pgbouncer",
-            port: pooler.port(),
-            directory: sockets(cluster.socket_dir()),
-        },
-        Place {
-            side: "toastrack",
-            port: sidecar.port(),
-            directory: sockets(directory),
-        },
+    let mut places: [Place; 3] = [
+        ("direct", Endpoint::of(&cluster)),
+        ("pgbouncer", pooler.endpoint().clone()),
+        ("toastrack", sidecar.endpoint().clone()),
     ];
     let scale = SCALE.to_string();
-    pgbench(
-        &cluster,
-        &places[0],
-        Transport::Unix,
-        &["-i", "-q", "-s", &scale],
-    )?;
+    let initialize = ["-i", "-q", "-s", &scale];
+    pgbench(&cluster, &places[0], Transport::Unix, &initialize)?;
     let mut runs = Vec::new();
-    for transport in [Transport::Unix, Transport::Tcp] {
-        for clients in CLIENTS {
-            for mode in MODES {
-                for round in 1..=args.rounds {
-                    for place in &places {
-                        let log = tempfile::tempdir()
-                            .map_err(BenchError::io("make a directory for pgbench's log"))?;
-                        let prefix = log.path().join("log").display().to_string();
-                        let (count, seconds) = (clients.to_string(), SECONDS.to_string());
-                        let before = clock.read();
-                        let output = pgbench(
-                            &cluster,
-                            place,
-                            transport,
-                            &[
-                                "-n",
-                                "-S",
-                                "-M",
-                                mode,
-                                "-c",
-                                &count,
-                                "-T",
-                                &seconds,
-                                "--log",
-                                "--log-prefix",
-                                &prefix,
-                            ],
-                        )?;
-                        let cpu = clock.read().since(before).sidecar;
-                        let mut latencies = latencies(log.path())?;
-                        latencies.sort_unstable();
-                        let rank = (latencies.len() * 99).div_ceil(100).max(1);
-                        let run = RelayRun {
-                            kind: "relay",
-                            transport: transport.name(),
-                            mode,
-                            clients,
-                            side: place.side,
-                            round,
-                            queries_per_second: rate(&output)?,
-                            p99_us: latencies.get(rank - 1).copied().unwrap_or(0),
-                            proxy_cpu_us: cpu * 1e6 / latencies.len().max(1) as f64,
-                        };
-                        report(&run)?;
-                        runs.push(run);
-                    }
-                    places.rotate_left(1);
-                }
+    for work in all_work() {
+        for round in 1..=args.rounds {
+            for place in &places {
+                let run = one(&cluster, place, work, round, clock)?;
+                report(&run)?;
+                runs.push(run);
             }
+            places.rotate_left(1);
         }
     }
     Ok(runs)
 }
 
-fn pgbench(
+fn all_work() -> impl Iterator<Item = Work> {
+    let transports = [Transport::Unix, Transport::Tcp].into_iter();
+    let with_clients = transports.flat_map(|transport| CLIENTS.map(|clients| (transport, clients)));
+    with_clients.flat_map(|(transport, clients)| {
+        MODES.map(|mode| Work {
+            transport,
+            clients,
+            mode,
+        })
+    })
+}
+
+fn one(
     cluster: &Cluster,
     place: &Place,
+    work: Work,
+    round: u8,
+    clock: CpuClock,
+) -> Result<RelayRun, BenchError> {
+    let log = tempfile::tempdir().map_err(BenchError::io("make a directory for pgbench's log"))?;
+    let prefix = log.path().join("log").display().to_string();
+    let (clients, seconds) = (work.clients.to_string(), SECONDS.to_string());
+    let what = ["-n", "-S", "-M", work.mode, "-c", &clients, "-T", &seconds];
+    let logging = ["--log", "--log-prefix", &prefix];
+    let before = clock.read();
+    let output = pgbench(
+        cluster,
+        place,
+        work.transport,
+        &[&what[..], &logging].concat(),
+    )?;
+    let cpu = clock.read().since(before).sidecar;
+    let mut latencies = latencies(log.path())?;
+    latencies.sort_unstable();
+    Ok(RelayRun {
+        kind: "relay",
+        transport: work.transport.name(),
+        mode: work.mode,
+        clients: work.clients,
+        side: place.0,
+        round,
+        queries_per_second: rate(&output)?,
+        p99_us: percentile(&latencies, 99).unwrap_or(0),
+        proxy_cpu_us: cpu * 1e6 / latencies.len().max(1) as f64,
+    })
+}
+
+fn pgbench(
+    cluster: &Cluster,
+    (side, endpoint): &Place,
     transport: Transport,
     arguments: &[&str],
 ) -> Result<String, BenchError> {
-    let host = match transport {
-        Transport::Unix => place.directory.as_str(),
-        Transport::Tcp => "127.0.0.1",
-    };
+    let (port, host) = endpoint.port_and_host(transport);
     // Some servers come without it.
     let own = cluster.binaries().directory().join("pgbench");
     let program = if own.is_file() { own } else { "pgbench".into() };
     let output = Command::new(program)
         .args(arguments)
-        .args(["-h", host, "-p", &place.port.to_string()])
+        .args(["-h", &host, "-p", &port.to_string()])
         .args(["-U", cluster.superuser(), DATABASE])
         .output()
         .map_err(BenchError::io("run pgbench"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        return Err(BenchError::Pgbench(format!("{}: {said}", place.side)));
+        return Err(BenchError::Pgbench(format!("{side}: {said}")));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -215,13 +206,10 @@ pub(crate) fn table(runs: &[RelayRun]) -> String {
         }
         seen.push(key);
         let of = |side: &str, field: fn(&RelayRun) -> f64| {
-            let mut all: Vec<f64> = runs
+            let rounds = runs
                 .iter()
-                .filter(|run| (run.transport, run.clients, run.mode) == key && run.side == side)
-                .map(field)
-                .collect();
-            all.sort_unstable_by(f64::total_cmp);
-            all.get(all.len() / 2).copied().unwrap_or(0.0)
+                .filter(|run| (run.transport, run.clients, run.mode) == key && run.side == side);
+            median(rounds.map(field).collect())
         };
         let rate = |side| of(side, |run| run.queries_per_second);
         let proxy = |side| {

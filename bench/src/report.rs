@@ -187,7 +187,7 @@ fn pick(runs: &[Run], place: (Phase, Side), field: fn(&Run) -> f64) -> Vec<f64> 
 }
 
 /// The middle value, or the mean of the two middle ones; 0 of nothing.
-fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let middle = values.len() / 2;
     match values.len() {
@@ -198,7 +198,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 /// Nearest-rank percentile of sorted values.
-fn percentile(sorted: &[u32], percent: usize) -> Option<u32> {
+pub(crate) fn percentile(sorted: &[u32], percent: usize) -> Option<u32> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
 }

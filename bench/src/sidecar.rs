@@ -8,18 +8,16 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 use toastrack_testkit::Cluster;
-use tokio_postgres::Config;
 
-use crate::args::{Args, Transport};
+use crate::args::Args;
+use crate::endpoint::Endpoint;
 use crate::error::BenchError;
-use crate::servers::DATABASE;
 
 /// A running sidecar; stopped when dropped.
 #[derive(Debug)]
 pub(crate) struct Sidecar {
     child: Child,
-    address: SocketAddr,
-    socket_directory: PathBuf,
+    endpoint: Endpoint,
     store: PathBuf,
 }
 
@@ -71,29 +69,14 @@ impl Sidecar {
         }
         Ok(Sidecar {
             child,
-            address,
-            socket_directory: directory.to_owned(),
+            endpoint: Endpoint::new(address.port(), directory),
             store,
         })
     }
 
-    /// How clients connect.
-    pub(crate) fn config(&self, cluster: &Cluster, transport: Transport) -> Config {
-        let mut config = Config::new();
-        match transport {
-            Transport::Unix => config.host_path(&self.socket_directory),
-            Transport::Tcp => config.host(self.address.ip().to_string()),
-        };
-        config
-            .port(self.address.port())
-            .user(cluster.superuser())
-            .dbname(DATABASE);
-        config
-    }
-
-    /// The port of its sockets.
-    pub(crate) fn port(&self) -> u16 {
-        self.address.port()
+    /// Where clients connect.
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// The sidecar's process id.
