@@ -1,12 +1,31 @@
-//! What commands print on standard output.
+//! What commands print on standard output, and what they ask.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
+
+use crate::error::CommandError;
 
 /// Prints a line. A reader that has gone away (`toastrack print-config | head`) is
 /// no failure of the command.
 pub(crate) fn say(line: impl Display) {
     let _ = writeln!(std::io::stdout().lock(), "{line}");
+}
+
+/// Asks whether to go on. Where nobody is at a terminal to answer, it does.
+///
+/// # Errors
+/// `Failed` when the answer cannot be read.
+pub(crate) fn confirm() -> Result<bool, CommandError> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(true);
+    }
+    eprint!("go on? [y/N] ");
+    let mut answer = String::new();
+    std::io::stderr()
+        .flush()
+        .and_then(|()| std::io::stdin().read_line(&mut answer))
+        .map_err(CommandError::failed)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// A size for people: `12.3 MiB`.

@@ -9,7 +9,7 @@ use aho_corasick::AhoCorasick;
 use pg_query::NodeEnum;
 use pg_query::protobuf::{CopyStmt, DefElem, TransactionStmtKind};
 
-use crate::copy_out::{DEEPEST, text_of};
+use crate::copy_out::{parsed, text_of};
 
 /// A `COPY ... FROM STDIN`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,14 +63,10 @@ pub enum CopyFormat {
 /// as they come. Empty, too, for a text that is not understood. Costs one search of the text when it
 /// does not say `STDIN`.
 pub fn copies_in(text: &[u8]) -> Vec<Option<CopyIn>> {
-    let opening = |byte: &&u8| matches!(byte, b'(' | b'[');
-    if !may_copy_in(text) || text.iter().filter(opening).count() > DEEPEST {
+    if !may_copy_in(text) {
         return Vec::new();
     }
-    let Some(parsed) = std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| pg_query::parse(text, 0).ok())
-    else {
+    let Some(parsed) = parsed(text) else {
         return Vec::new();
     };
     let statements = parsed.protobuf.stmts.iter();

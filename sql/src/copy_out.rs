@@ -39,17 +39,10 @@ impl Default for CopyOut {
 /// The `COPY ... TO STDOUT` statements of a text, in order. Empty, too, for a text that is not
 /// understood. Costs one search of the text when it does not say `STDOUT`.
 pub fn copies_out(text: &[u8]) -> Vec<CopyOut> {
-    let opening = |byte: &&u8| matches!(byte, b'(' | b'[');
-    if text.len() > LONGEST
-        || !STDOUT.is_match(text)
-        || text.iter().filter(opening).count() > DEEPEST
-    {
+    if text.len() > LONGEST || !STDOUT.is_match(text) {
         return Vec::new();
     }
-    let Some(parsed) = std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| pg_query::parse(text, 0).ok())
-    else {
+    let Some(parsed) = parsed(text) else {
         return Vec::new();
     };
     let statements = parsed
@@ -63,7 +56,16 @@ pub fn copies_out(text: &[u8]) -> Vec<CopyOut> {
 /// A COPY of a query longer than this is unheard of, and costs more to parse than to guess.
 const LONGEST: usize = 1 << 20;
 /// The parser recurses with the nesting of its input.
-pub(crate) const DEEPEST: usize = 1000;
+const DEEPEST: usize = 1000;
+
+/// The statements of a text, if it can be read.
+pub(crate) fn parsed(text: &[u8]) -> Option<pg_query::ParseResult> {
+    let opening = |byte: &&u8| matches!(byte, b'(' | b'[');
+    if text.iter().filter(opening).count() > DEEPEST {
+        return None;
+    }
+    pg_query::parse(std::str::from_utf8(text).ok()?, 0).ok()
+}
 
 static STDOUT: LazyLock<AhoCorasick> = LazyLock::new(|| {
     AhoCorasick::builder()

@@ -1,12 +1,10 @@
 //! `toastrack offload` and `toastrack restore`
 
-use std::io::{IsTerminal, Write};
-
 use toastrack_migrations::{ColumnPlan, RunOptions, Target};
 
 use crate::database::DatabaseArgs;
 use crate::error::CommandError;
-use crate::output::say;
+use crate::output::{confirm, say};
 use crate::units::{ByteSize, Span};
 
 /// The values that a threshold may have: those of the configuration.
@@ -71,16 +69,7 @@ impl ColumnArgs {
         if self.dry_run {
             return Ok(false);
         }
-        if self.yes || !std::io::stdin().is_terminal() {
-            return Ok(true);
-        }
-        eprint!("go on? [y/N] ");
-        let mut answer = String::new();
-        std::io::stderr()
-            .flush()
-            .and_then(|()| std::io::stdin().read_line(&mut answer))
-            .map_err(CommandError::failed)?;
-        Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+        Ok(self.yes || confirm()?)
     }
 }
 

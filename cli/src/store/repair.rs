@@ -1,6 +1,5 @@
 //! `toastrack store repair`
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use toastrack_offload::inspect::repair::Repair;
@@ -8,7 +7,7 @@ use toastrack_offload::inspect::repair::Repair;
 use super::Location;
 use super::progress::{Progress, total_bytes};
 use crate::error::CommandError;
-use crate::output::say;
+use crate::output::{confirm, say};
 
 /// Arguments of `store repair`.
 #[derive(Debug, clap::Args)]
@@ -49,24 +48,10 @@ pub(super) fn run(args: &RepairArgs) -> Result<(), CommandError> {
         say("nothing to repair");
         return Ok(());
     }
-    if args.dry_run || !(args.yes || confirmed()?) {
+    if args.dry_run || !(args.yes || confirm()?) {
         return Ok(());
     }
     repair.run(&plan).map_err(CommandError::failed)?;
     say("repaired; `toastrack store verify` says what is left");
     Ok(())
-}
-
-/// Asks, on a terminal.
-fn confirmed() -> Result<bool, CommandError> {
-    if !std::io::stdin().is_terminal() {
-        return Ok(true);
-    }
-    eprint!("go on? [y/N] ");
-    let mut answer = String::new();
-    std::io::stderr()
-        .flush()
-        .and_then(|()| std::io::stdin().read_line(&mut answer))
-        .map_err(CommandError::failed)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

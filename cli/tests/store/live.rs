@@ -160,6 +160,15 @@ impl Load {
     }
 }
 
+/// Verifies the store and follows the references of a database.
+fn verify<'a>(config: &'a str, database: &'a str) -> [&'a str; 6] {
+    ["store", "verify", "--config", config, "-d", database]
+}
+
+fn verify_in_json<'a>(config: &'a str, database: &'a str) -> Vec<&'a str> {
+    [&verify(config, database)[..], &["--json"]].concat()
+}
+
 /// Runs a command off the reactor, so that writers go on.
 async fn command(args: &[&str]) -> (Option<i32>, String, String) {
     let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
@@ -187,16 +196,7 @@ async fn verify_beside_a_server_at_work() {
     let config = rig.config.display().to_string();
     for _ in 0..6 {
         let committed = load.committed().len();
-        let (code, said, error) = command(&[
-            "store",
-            "verify",
-            "--config",
-            &config,
-            "-d",
-            &rig.database,
-            "--json",
-        ])
-        .await;
+        let (code, said, error) = command(&verify_in_json(&config, &rig.database)).await;
         assert_eq!(code, Some(0), "{said} {error}");
         let summary = lines(&said).pop().unwrap();
         assert!(summary["rows"]["references"].as_u64().unwrap() as usize >= 2 * committed);
@@ -232,8 +232,7 @@ async fn verify_beside_a_server_at_work() {
     let segment = u32::from_str_radix(chunk["segment"].as_str().unwrap(), 16).unwrap();
     let offset = chunk["offset"].as_u64().unwrap();
     flip(rig.store().as_ref(), segment, offset + 300);
-    let verify = ["store", "verify", "--config", &config, "-d", &rig.database];
-    let (code, said, error) = command(&verify).await;
+    let (code, said, error) = command(&verify(&config, &rig.database)).await;
     assert_eq!(code, Some(1), "{said}");
     assert!(error.contains("3 values in rows"), "{error}");
     let rows: Vec<&str> = said.lines().filter(|l| l.starts_with("row: ")).collect();
@@ -247,7 +246,7 @@ async fn verify_beside_a_server_at_work() {
     ] {
         assert!(said.contains(row), "{row} {said}");
     }
-    let (_, said, _) = command(&[&verify[..], &["--json"]].concat()).await;
+    let (_, said, _) = command(&verify_in_json(&config, &rig.database)).await;
     let rows: Vec<_> = lines(&said)
         .into_iter()
         .filter(|line| line["event"] == "row")
@@ -352,8 +351,7 @@ async fn restored_from_a_backup() {
         ids.push(id);
     }
     assert!(before.iter().all(|id| ids.binary_search(id).is_ok()));
-    let verify = ["store", "verify", "--config", &config, "-d", &rig.database];
-    let (code, said, error) = command(&verify).await;
+    let (code, said, error) = command(&verify(&config, &rig.database)).await;
     assert_eq!(code, Some(0), "{said} {error}");
     // And it goes on.
     let id = i32::MAX;
@@ -386,16 +384,7 @@ async fn rows_from_after_a_snapshot_are_named() {
     fs::remove_dir_all(rig.store()).unwrap();
     fs::rename(&snapshot, rig.store()).unwrap();
 
-    let (code, said, _) = command(&[
-        "store",
-        "verify",
-        "--config",
-        &config,
-        "-d",
-        &rig.database,
-        "--json",
-    ])
-    .await;
+    let (code, said, _) = command(&verify_in_json(&config, &rig.database)).await;
     assert_eq!(code, Some(1));
     let mut lost: Vec<i32> = lines(&said)
         .iter()

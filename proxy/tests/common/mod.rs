@@ -295,3 +295,13 @@ pub(crate) async fn connect(conninfo: &str) -> Client {
     });
     client
 }
+
+/// Resident memory of this process, of which the proxy is a part, in bytes.
+pub(crate) fn resident() -> usize {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1));
+    kib.and_then(|kib| kib.parse::<usize>().ok())
+        .expect("a number")
+        * 1024
+}

@@ -6,6 +6,7 @@ use futures::SinkExt;
 use tokio_postgres::NoTls;
 
 use crate::common::raw::{self, Raw, sqlstate, tags};
+use crate::common::resident;
 use crate::common::values::named;
 use crate::{End, Pair, RIG, same, until_asked};
 
@@ -380,14 +381,4 @@ fn long_rows_and_many_rows() {
     assert_eq!(pair.left("docs")[0], 2000);
     // The cache may take 64 MiB of it.
     assert!(most < 160 << 20, "grown by {} MiB", most >> 20);
-}
-
-/// Resident memory of this process, of which the proxy is a part, in bytes.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1));
-    kib.and_then(|kib| kib.parse::<usize>().ok())
-        .expect("a number")
-        * 1024
 }

@@ -3,19 +3,10 @@
 use std::time::Duration;
 
 use crate::common::raw::{self, sqlstate};
+use crate::common::resident;
 use crate::{RIG, big, database};
 
 const MIB: usize = 1 << 20;
-
-/// Resident memory of this process, of which the proxy is a part, in bytes.
-fn resident() -> usize {
-    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let kib = line.and_then(|line| line.split_whitespace().nth(1));
-    kib.and_then(|kib| kib.parse::<usize>().ok())
-        .expect("a number")
-        * 1024
-}
 
 /// Clients that stop reading during results of 1 GB, inline and offloaded, by SELECT and by COPY: the
 /// proxy's memory stays, and others go on.
