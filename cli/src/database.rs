@@ -21,7 +21,7 @@ pub(crate) struct DatabaseArgs {
     /// The database: a postgres:// URL, or settings such as "host=... dbname=...".
     ///
     /// What it leaves out comes from PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSWORD
-    /// and the password file, as with psql.
+    /// and the password file, as with psql. Without TLS.
     #[arg(
         long,
         short,

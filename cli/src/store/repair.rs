@@ -20,7 +20,7 @@ pub(super) struct RepairArgs {
     /// Only print what would be done
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// Do not ask before doing it
+    /// Do not ask before doing it; without a terminal to ask at, nobody is asked anyway
     #[arg(long, short)]
     yes: bool,
 }
